@@ -2,14 +2,13 @@
 /*
  * python/read/core.h - what the files of sonde._core share.
  *
- *     core.c       the module, its exception, the words of options
- *     trace.c      Trace
- *     average_list.c, average.c (average.h), event_list.c, event.c, interval.c, arguments.c, timeline.c
- *     rows.c       what those have in common
- *     layer_results.c     profiles of layers into results files
- *     array_column.c      columns of them, for NumPy
- *     sql_table.c   the tables of docs/SCHEMA.md
- *     arrow.c      whole tables, for Arrow
+ *     core.c           the module
+ *     trace.c          Trace
+ *     averages/, events/, timeline.c   what is made of it
+ *     tables/          columns for NumPy, whole tables for Arrow, the tables of docs/SCHEMA.md
+ *     layer_results.c  profiles of layers into results files
+ *     rows.c           what lists of rows have in common
+ *     errors.c, trace_lease.c, write_file.c   what all of them use
  *
  * Built against the limited API of CPython 3.9. All of this runs with the interpreter lock.
  */
@@ -25,7 +24,7 @@
 
 #define METHOD(f) ((PyCFunction)(void (*)(void))(f))
 
-/* -------------------------------------------------------------------- core.c */
+/* -------------------------------------------- errors.c, trace_lease.c, write_file.c */
 
 struct trace_object {
     PyObject_HEAD
@@ -52,6 +51,8 @@ void                core_let_go(struct trace_object *self);
  */
 void core_use(struct trace_object *self);
 void core_unuse(struct trace_object *self);
+/* Closes it if the user let go of it and nothing borrows from it any more. */
+void core_close_unused(struct trace_object *self);
 
 /* Values of words (sonde/export.h): 0, or -1 with an exception set. Groups: of a list, "" too. */
 int core_word(enum sonde_word_list list, const char *text, int *value);
@@ -63,7 +64,11 @@ typedef enum sonde_status core_write_fn(const struct sonde_sink *sink, bool gzip
                                         struct sonde_error *err);
 PyObject                 *core_write_file(PyObject *path, core_write_fn *write, void *user);
 
-PyObject *core_text(struct sonde_text text);
+/* Names are bytes; JSON and tables are UTF-8 already, anything else must not raise. */
+static inline PyObject *core_text(struct sonde_text text)
+{
+    return PyUnicode_DecodeUTF8(text.bytes, (Py_ssize_t)text.length, "replace");
+}
 
 /* --------------------------------------------------- average_list.c and its siblings */
 

@@ -120,6 +120,11 @@ struct core_made *core_make_from(struct trace_object *self, PyTypeObject *type,
     return made;
 }
 
+PyObject *core_whole(double value)
+{
+    return PyLong_FromDouble(value);
+}
+
 PyObject *core_us(int64_t ns)
 {
     return PyFloat_FromDouble((double)ns / 1000.0);

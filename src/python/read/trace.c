@@ -7,65 +7,8 @@
  */
 #include "python/read/core.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "base/text/ending.h"
-
-/* --------------------------------------------------------------------- in use */
-
-struct sonde_trace *core_take(struct trace_object *self)
-{
-    if (self->closed) {
-        PyErr_SetString(core_error, "the trace is closed");
-        return NULL;
-    }
-    if (self->busy) {
-        PyErr_SetString(core_error, "the trace is in use by another thread; open it a second time");
-        return NULL;
-    }
-    self->busy = 1;
-    return self->trace;
-}
-
-void core_let_go(struct trace_object *self)
-{
-    self->busy = 0;
-}
-
-void core_use(struct trace_object *self)
-{
-    Py_INCREF(self);
-    self->users++;
-}
-
-/* Closed, and nothing borrows from it any more. */
-static void close_unused(struct trace_object *self)
-{
-    if (!self->closed || self->users > 0)
-        return;
-    sonde_trace_close(self->trace);
-    self->trace = NULL;
-}
-
-void core_unuse(struct trace_object *self)
-{
-    if (!self)
-        return;
-    self->users--;
-    close_unused(self);
-    Py_DECREF(self);
-}
-
-/* Names are bytes; JSON and tables are UTF-8 already, anything else must not raise. */
-PyObject *core_text(struct sonde_text text)
-{
-    return PyUnicode_DecodeUTF8(text.bytes, (Py_ssize_t)text.length, "replace");
-}
 
 /* ------------------------------------------------------------ open and close */
 
@@ -115,7 +58,7 @@ static PyObject *trace_close(struct trace_object *self, PyObject *unused)
             return NULL;
         core_let_go(self);
         self->closed = 1;
-        close_unused(self);
+        core_close_unused(self);
     }
     Py_RETURN_NONE;
 }
@@ -194,49 +137,6 @@ static PyObject *trace_report(struct trace_object *self, PyObject *args, PyObjec
 }
 
 /* ------------------------------------------------------------------- exports */
-
-/*
- * A file that could not be written whole is removed: half an export looks like a whole one.
- * Others may read it as far as the umask lets them; only our own traces are 0600.
- */
-static enum sonde_status write_to(const char *path, core_write_fn *write, void *user,
-                                  struct sonde_error *err)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-    if (fd < 0)
-        goto fail_open;
-    struct sonde_sink sink = sonde_sink_fd(fd);
-    enum sonde_status status = write(&sink, snd_ends_with(path, ".gz"), user, err);
-    if (status != SONDE_OK) {
-        close(fd);
-        unlink(path);
-        return status;
-    }
-    if (close(fd) == 0)
-        return SONDE_OK;
-fail_open:
-    err->status = SONDE_E_IO;
-    err->os_error = errno;
-    snprintf(err->message, sizeof err->message, "cannot write %.300s: %s", path, strerror(errno));
-    return SONDE_E_IO;
-}
-
-PyObject *core_write_file(PyObject *path, core_write_fn *write, void *user)
-{
-    struct sonde_error err = { 0 };
-    enum sonde_status  status;
-    const char        *bytes = PyBytes_AsString(path);
-
-    Py_BEGIN_ALLOW_THREADS
-    status = write_to(bytes, write, user, &err);
-    Py_END_ALLOW_THREADS
-    if (status != SONDE_OK) {
-        core_set_error(&err);
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
 
 struct export_call {
     struct sonde_trace         *trace;

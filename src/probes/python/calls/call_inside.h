@@ -2,13 +2,15 @@
 /*
  * probes/python/calls/call_inside.h - what the files of call_count.h share.
  *
- *     call_count.c       starting and stopping; calls as ranges and events
+ *     call_state.c       the process's state; each file below calls only those above it
  *     call_functions.c   functions: their numbers, and their ids in the recording
  *     call_edges.c       edges (caller, callee), and their words in the trace
- *     call_threads.c     the stacks of threads
- *     call_sessions.c    sessions that count for themselves
  *     call_counters.c    counters of the thread for each function
+ *     call_stack.c       one stack: calls pushed and popped, as counts, ranges or events
+ *     call_sessions.c    sessions that count for themselves
  *     call_awaits.c      how long coroutines are suspended
+ *     call_threads.c     which stack is the calling thread's
+ *     call_count.c       starting and stopping
  *
  * Layer:   probes.
  * Threads: as call_count.h.

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* probes/python/calls/call_threads.c - the stacks of threads: made at a thread's first call, used again after its end. */
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "probes/python/calls/call_inside.h"
 
-#define STACK_FIRST 256u
-
-SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
-struct snd_calls_thread                     *snd_calls_threads_;
-static pthread_key_t                         end_key;
+static pthread_key_t end_key;
 
 /* Runs without the interpreter's lock: only marks the context as free for another thread. */
 static void end_thread(void *context)
@@ -59,53 +53,6 @@ static char *find_stack_low(void)
     return low;
 }
 
-void snd_calls_reset_(struct snd_calls_thread *t)
-{
-    snd_calls_drop_edges_(t->edges);
-    free(t->functions);
-    t->functions = NULL;
-    t->function_room = 0;
-    t->depth = 0;
-    t->epoch = sonde_epoch();
-    t->session = t->owner ? t->owner->session : snd_calls.session;
-}
-
-struct snd_calls_thread *snd_calls_new_thread_(struct snd_calls_session *session)
-{
-    struct snd_calls_thread *t = calloc(1, sizeof *t);
-
-    if (!t)
-        return NULL;
-    t->edges = snd_calls_new_edges_();
-    t->stack = calloc(STACK_FIRST, sizeof *t->stack);
-    t->room = STACK_FIRST;
-    t->owner = session;
-    t->session = (session ? session->session : snd_calls.session) - 1;
-    if (!t->edges || !t->stack) {
-        snd_calls_free_thread_(t);
-        return NULL;
-    }
-    return t;
-}
-
-void snd_calls_free_thread_(struct snd_calls_thread *t)
-{
-    if (t->edges)
-        snd_calls_drop_edges_(t->edges);
-    snd_calls_counters_free_(t);
-    free(t->edges);
-    free(t->functions);
-    free(t->stack);
-    free(t);
-}
-
-/* Open calls of a thread that ended must not pass to the thread that takes its context. */
-void snd_calls_close_all_(struct snd_calls_thread *t)
-{
-    while (t->depth > 0)
-        snd_calls_pop_(t, true);
-}
-
 struct snd_calls_thread *snd_calls_attach_(bool entering)
 {
     struct snd_calls_thread *t = snd_calls_self_;
@@ -138,31 +85,4 @@ struct snd_calls_thread *snd_calls_attach_(bool entering)
             snd_calls.adopt(t, entering);
     }
     return t;
-}
-
-bool snd_calls_room_(struct snd_calls_thread *t, uint32_t function)
-{
-    if (t->depth + 1 >= t->room) {
-        size_t                  room = (size_t)t->room * 2;
-        struct snd_calls_entry *stack = realloc(t->stack, room * sizeof *stack);
-        if (!stack)
-            goto fail;
-        t->stack = stack;
-        t->room = (uint32_t)room;
-    }
-    if (function >= t->function_room) {
-        size_t room = snd_calls_function_room_ > function ? snd_calls_function_room_
-                                                          : (size_t)function + 1;
-        struct snd_calls_function *list = realloc(t->functions, room * sizeof *list);
-        if (!list)
-            goto fail;
-        memset(list + t->function_room, 0, (room - t->function_room) * sizeof *list);
-        t->functions = list;
-        t->function_room = (uint32_t)room;
-    }
-    return true;
-
-fail:
-    snd_calls.lost++;
-    return false;
 }

@@ -14,7 +14,7 @@
  *
  * A line's time is that from its beginning to the next line's of the same frame, or to the
  * frame's end: what it calls is in it. It is counted when it ends, as line_profiler does. A session
- * that is not alone has places of its own besides (line_sessions.c).
+ * that is not alone has places of its own besides (line_shares.c).
  *
  * Layer:   probes.
  * Threads: with the interpreter lock held.
@@ -138,12 +138,16 @@ bool snd_line_find(struct snd_line_thread *mine, const void *frame);
 /* The table of `code`, made if there is none; NULL with an exception set. */
 struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owner);
 
-/* line_sessions.c */
+/* line_tallies.c */
 struct snd_line_bytes {
     uint64_t allocated, freed, in_use;
     int64_t  peak;
 };
 void snd_line_add_bytes(uint64_t *place, const struct snd_line_bytes *bytes);
+/* All counts of the process, of time or of memory, are that session's from now on; 0: several sessions'. */
+void snd_line_set_owner(bool memory, uint32_t session);
+
+/* line_shares.c */
 void snd_line_free_shares(struct snd_line_table *table);
 void snd_line_share_time(struct snd_line_run *run, uint64_t ticks);
 void snd_line_share_memory(struct snd_line_run *run, const struct snd_line_bytes *bytes);
@@ -155,8 +159,10 @@ void snd_line_share_more(struct snd_line_table *table, uint32_t line, int64_t by
 /* False: no memory. */
 bool snd_line_share_choose(struct snd_line_table *table, uint32_t number, unsigned use, bool on);
 void snd_line_share_announce(struct snd_line_table *table, uint32_t line);
-/* Writes into the recording, a forked child's too, which session the process's counts belong to. */
-void snd_line_tell_owners(bool again);
+/* Gives all counts so far to that session. `on`: it goes on, with the current lines too. False: no memory. */
+bool snd_line_share_split(struct snd_line_table *table, uint32_t number, unsigned use, bool on);
+/* Drops the session's share; `has`: its counts are in the recording, and go to 0. */
+void snd_line_share_forget(struct snd_line_table *table, uint32_t number, bool has);
 
 /* line_memory.c */
 void snd_line_memory_begin(struct snd_line_run *run);

@@ -53,17 +53,6 @@ static struct snd_line_run *find_outer(const struct snd_line_thread *mine, struc
     return NULL;
 }
 
-void snd_line_add_bytes(uint64_t *place, const struct snd_line_bytes *bytes)
-{
-    place[SND_LINE_MEMORY_RUNS]++;
-    place[SND_LINE_MEMORY_NET] += bytes->allocated - bytes->freed;
-    place[SND_LINE_MEMORY_TAKEN] += bytes->allocated;
-    place[SND_LINE_MEMORY_FREED] += bytes->freed;
-    place[SND_LINE_MEMORY_IN_USE] = bytes->in_use;
-    if (bytes->peak > (int64_t)place[SND_LINE_MEMORY_PEAK])
-        place[SND_LINE_MEMORY_PEAK] = (uint64_t)bytes->peak;
-}
-
 void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
@@ -90,6 +79,23 @@ void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
         snd_line_add_bytes(place, &bytes);
     if (run->table->shares)
         snd_line_share_memory(run, &bytes);
+}
+
+void snd_line_begin_more_(struct snd_line_run *run)
+{
+    run->stamp = snd_line_stamp;
+    if (run->table->wanted & SND_LINE_MEMORY)
+        snd_line_memory_begin(run);
+}
+
+void snd_line_close_more_(struct snd_line_run *run, uint64_t now)
+{
+    struct snd_line_table *table = run->table;
+
+    if (table->shares && table->wanted & SND_LINE_TIME && run->since)
+        snd_line_share_time(run, now - run->since);
+    if (table->wanted & SND_LINE_MEMORY)
+        snd_line_memory_end(run, snd_line_place(table, run->line, SND_LINE_MEMORY));
 }
 
 static struct snd_line_left *find_left(struct snd_line_thread      *mine,

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-bool snd_lines_on;
-
 static const struct snd_line_source *source_of_this_python(void)
 {
 #if PY_VERSION_HEX >= 0x030C0000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memory/memory_counts.c - counters of threads, and hooks of Python's allocators.
+ * probes/python/memory/memory_counts.c - hooks of Python's allocators, on and off.
  *
  * If another tool (tracemalloc) has installed its hooks over ours, ours cannot be removed: they
  * stay and only pass calls on. Whether they are still called is found by allocating a byte.
@@ -11,60 +11,16 @@
 #include <pthread.h>
 #include <unistd.h>
 
-__thread struct snd_memory_thread snd_memory_mine_ __attribute__((tls_model("initial-exec")));
-uint32_t                          snd_memory_on;
-
 static struct {
-    int64_t            net_bytes;  /* of all threads, since they were first counted */
     uint64_t           base_bytes; /* resident when nothing had been counted */
     unsigned long long libraries;  /* loaded so far, when last looked */
 } memory;
 
-/* ------------------------------------------------------------------------- threads */
-
-/*
- * The sum of all threads is kept besides, rather than found in a list of threads: a thread that frees
- * memory as its very last deed could not be taken from such a list.
- */
-void snd_memory_count(int64_t allocated, int64_t freed)
-{
-    struct snd_memory_thread *mine = &snd_memory_mine_;
-
-    mine->allocated_bytes += (uint64_t)allocated;
-    mine->freed_bytes += (uint64_t)freed;
-    mine->net_bytes += allocated - freed;
-    if (mine->net_bytes > mine->peak_bytes)
-        mine->peak_bytes = mine->net_bytes;
-    __atomic_fetch_add(&memory.net_bytes, allocated - freed, __ATOMIC_RELAXED);
-}
-
-static int64_t net_of_all(void)
-{
-    return __atomic_load_n(&memory.net_bytes, __ATOMIC_RELAXED);
-}
-
 uint64_t snd_memory_in_use(void)
 {
-    int64_t bytes = (int64_t)memory.base_bytes + net_of_all();
+    int64_t bytes = (int64_t)memory.base_bytes + snd_memory_net();
 
     return bytes > 0 ? (uint64_t)bytes : 0;
-}
-
-/*
- * CPython makes a number for each event and drops it afterwards. That of the event before has
- * been freed by now.
- */
-void snd_memory_leave_out(PyObject *number)
-{
-    struct snd_memory_thread *mine = &snd_memory_mine_;
-    size_t                    size = snd_blocks_size(number);
-
-    mine->allocated_bytes -= size;
-    mine->freed_bytes -= mine->own_bytes;
-    int64_t change = (int64_t)mine->own_bytes - (int64_t)size;
-    mine->net_bytes += change;
-    __atomic_fetch_add(&memory.net_bytes, change, __ATOMIC_RELAXED);
-    mine->own_bytes = size;
 }
 
 /* -------------------------------------------------------------- Python's allocators */
@@ -301,7 +257,7 @@ void snd_memory_start(void)
         return;
     }
     uint64_t resident = snd_rss_bytes();
-    int64_t  before = net_of_all();
+    int64_t  before = snd_memory_net();
     memory.base_bytes = resident - (uint64_t)before;
     __atomic_store_n(&snd_memory_on, 1, __ATOMIC_RELAXED);
     for (size_t i = 0; i < DOMAINS; i++)

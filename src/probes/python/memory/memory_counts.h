@@ -43,8 +43,9 @@ uint64_t snd_memory_in_use(void);
 /* Leaves out the memory of reporting an event: `number` was made for it, and is freed after it. */
 void snd_memory_leave_out(PyObject *number);
 
-/* Adds to the calling thread's counters. */
-void snd_memory_count(int64_t allocated, int64_t freed);
+/* memory_threads.c: adds to the calling thread's counters; what all threads have allocated and not freed. */
+void    snd_memory_count(int64_t allocated, int64_t freed);
+int64_t snd_memory_net(void);
 
 /* memory_sizes.c: of a block that was there before; of malloc, of debug hooks, of Python's own. */
 size_t snd_size_by_malloc(const void *block);

@@ -37,6 +37,14 @@ void snd_py_own_profile_start(void);
 void snd_py_own_profile_stop(void);
 void snd_py_own_profile_renew(void);
 
+/* What is on, since functions_start(). */
+struct snd_py_on {
+    const struct snd_py_way *way;
+    bool                     builtins;
+    const char              *switched; /* why it is not the way that was chosen first; or NULL */
+};
+extern struct snd_py_on snd_py_on;
+
 /* Goes on with `way`, because the current one no longer works. */
 void snd_py_functions_switch(const struct snd_py_way *way, const char *why);
 
@@ -60,6 +68,9 @@ static inline void snd_py_suspend(const PyCodeObject *code, const void *frame, P
 
 extern Py_ssize_t snd_py_functions_index; /* of code objects' extra words */
 
+/* Folders: of this package, whose functions are not shown, and of Python's own modules. The first time counts. */
+void snd_py_numbers_prepare(const char *package, const char *library);
+
 uint32_t snd_py_number_slow(PyCodeObject *code);
 /* Of the function as if it were defined in that line. */
 uint32_t snd_py_number_at(PyCodeObject *code, uint32_t line);
@@ -81,8 +92,13 @@ void snd_py_open_frames_start(PyCodeObject *module_code);
 void snd_py_open_frames_stop(void);
 /* collection(phase, info), for gc.callbacks. */
 PyObject *snd_py_collection(PyObject *module, PyObject *args);
-/* The number of the module whose call is the innermost frame; 0: `code` is not module_code. */
-uint32_t snd_py_module_number(const PyCodeObject *code);
+/* module_numbers.c: calls of `code`, which is kept until the stop, have the names of their modules. */
+void snd_py_modules_start(PyCodeObject *code);
+void snd_py_modules_stop(void);
+/* The number of the module that `frame` is a call of, or the innermost frame; 0: `code` is another function. */
+struct snd_pyframe;
+uint32_t snd_py_module_number(const PyCodeObject *code, const struct snd_pyframe *frame);
+uint32_t snd_py_module_number_here(const PyCodeObject *code);
 
 /* Of a function in C; `callable`: PyCFunction or method descriptor. */
 uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable);

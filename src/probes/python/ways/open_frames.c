@@ -1,77 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probes/python/ways/open_frames.c - what the timeline of a torch profile has besides calls: the frames
- * that were open when it began, and modules by name.
+ * that were open when it began, and garbage collections.
  */
 #include "probes/python/ways/call_probe.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "base/data/map.h"
 #include "format/limits.h"
 
-#define MODULES_MAX (1u << 16)
-
-static struct {
-    PyCodeObject  *module_code; /* owned; NULL: modules have no names */
-    struct snd_map numbers;     /* (type, module) to the function's number */
-    struct snd_map instances;   /* type to how many of it were met */
-    uint32_t       count;
-} open_frames;
-
 #ifndef SND_PYFRAMES_MISSING
-
-/* ---------------------------------------------------------------------- modules */
-
-/* "Linear_3": the fourth instance of its class that was met, as torch numbers them. */
-static uint32_t name_module(PyObject *module)
-{
-    const char    *type_name = Py_TYPE(module)->tp_name, *dot = strrchr(type_name, '.');
-    struct snd_key type = { (uintptr_t)Py_TYPE(module), 0, 0 };
-    uint32_t       before = 0;
-    char           text[256];
-
-    snd_map_get(&open_frames.instances, type, &before);
-    if (!snd_map_put(&open_frames.instances, type, before + 1))
-        return 0;
-    int length = snprintf(text, sizeof text, "nn.Module: %.200s_%u", dot ? dot + 1 : type_name,
-                          (unsigned)before);
-    const struct snd_calls_name name = { .name = text, .name_length = (size_t)length, .file = "" };
-    return snd_calls_function(&name);
-}
-
-static uint32_t number_of_module(PyObject *module)
-{
-    if (!module || open_frames.count >= MODULES_MAX)
-        return 0;
-    struct snd_key key = { (uintptr_t)Py_TYPE(module), (uintptr_t)module, 0 };
-    uint32_t       number;
-    if (snd_map_get(&open_frames.numbers, key, &number))
-        return number;
-    number = name_module(module);
-    if (number != 0 && snd_map_put(&open_frames.numbers, key, number))
-        open_frames.count++;
-    return number;
-}
-
-uint32_t snd_py_module_number(const PyCodeObject *code)
-{
-    if (code != open_frames.module_code || !code)
-        return 0;
-    struct snd_pyframe *frame = snd_pyframe_real(snd_pyframe_mine());
-    return frame && snd_pyframe_code(frame) == code ? number_of_module(snd_pyframe_self(frame)) : 0;
-}
-
-/* ------------------------------------------------------------------ open frames */
 
 /* As torch names them: by the line that each is in, not that of its definition. */
 static uint32_t number_of_frame(const struct snd_pyframe *frame)
 {
     PyCodeObject *code = snd_pyframe_code(frame);
     int           line = snd_pyframe_line(frame);
-    uint32_t number = code == open_frames.module_code ? number_of_module(snd_pyframe_self(frame))
-                                                      : 0;
+    uint32_t      number = snd_py_module_number(code, frame);
 
     if (number != 0)
         return number;
@@ -103,12 +48,6 @@ static void adopt(struct snd_calls_thread *t, bool entering)
 {
     (void)t;
     (void)entering;
-}
-
-uint32_t snd_py_module_number(const PyCodeObject *code)
-{
-    (void)code; /* a module's call has the name of its function */
-    return 0;
 }
 
 #endif
@@ -143,19 +82,13 @@ void snd_py_open_frames_start(PyCodeObject *module_code)
     /* A number from an earlier session would be taken for the code's own. */
     if (module_code && !snd_py_set_extra(module_code, snd_py_functions_index, NULL))
         PyErr_Clear();
-    Py_XINCREF(module_code);
-    open_frames.module_code = module_code;
+    snd_py_modules_start(module_code);
     snd_calls.adopt = adopt;
     snd_calls_mine(false); /* this thread's are entered now, the others' at their first event */
 }
 
 void snd_py_open_frames_stop(void)
 {
-    PyCodeObject *code = open_frames.module_code;
-
     snd_calls.adopt = NULL;
-    snd_map_release(&open_frames.numbers);
-    snd_map_release(&open_frames.instances);
-    memset(&open_frames, 0, sizeof open_frames);
-    Py_XDECREF(code);
+    snd_py_modules_stop();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/event_list.c - Events: every event of a trace, as a sequence and as columns.
+ * python/read/events/event_list.c - Events: every event of a trace, as a sequence and as columns.
  */
-#include "python/read/event_list.h"
+#include "python/read/events/event_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,52 +11,6 @@
 static PyTypeObject *events_type;
 
 /* --------------------------------------------------------------------- Events */
-
-PyObject *core_events_text(struct events_object *self, uint32_t number)
-{
-    size_t count = sonde_events_text_count(self->events);
-
-    if (!self->texts)
-        self->texts = calloc(count, sizeof *self->texts);
-    if (!self->texts)
-        return PyErr_NoMemory();
-    if (number >= count)
-        number = 0;
-    if (!self->texts[number])
-        self->texts[number] = core_text(sonde_events_text(self->events, number));
-    Py_XINCREF(self->texts[number]);
-    return self->texts[number];
-}
-
-/* Makes a column, or all for NULL, unless it is there already. */
-static int fill(struct events_object *self, const char *column)
-{
-    struct sonde_error err = { 0 };
-
-    if (sonde_events_fill(self->events, column, &err) == SONDE_OK)
-        return 0;
-    core_set_error(&err);
-    return -1;
-}
-
-PyObject *core_events_item(PyObject *object, Py_ssize_t index)
-{
-    struct events_object *owner = (struct events_object *)object;
-
-    if (fill(owner, NULL) < 0)
-        return NULL;
-    if (index < 0 || (size_t)index >= sonde_events_columns(owner->events)->count) {
-        PyErr_SetString(PyExc_IndexError, "event index out of range");
-        return NULL;
-    }
-    struct event_object *self = (struct event_object *)core_new_object(core_event_type);
-    if (!self)
-        return NULL;
-    Py_INCREF(object);
-    self->base.owner = object;
-    self->index = (size_t)index;
-    return (PyObject *)self;
-}
 
 static Py_ssize_t events_length(struct events_object *self)
 {
@@ -92,7 +46,7 @@ static PyObject *events_table(struct events_object *self, PyObject *args, PyObje
     struct sonde_buffer  text = { 0 };
     struct sonde_error   err = { 0 };
 
-    if (core_parse_table(args, kwargs, &options) < 0 || fill(self, NULL) < 0)
+    if (core_parse_table(args, kwargs, &options) < 0 || core_events_fill(self, NULL) < 0)
         return NULL;
     options.report.flops = self->flops;
     struct sonde_sink sink = sonde_sink_buffer(&text);
@@ -108,7 +62,7 @@ static PyObject *events_total(PyObject *object, PyObject *unused)
     struct sonde_average               sum = core_no_average;
 
     (void)unused;
-    if (fill(self, NULL) < 0)
+    if (core_events_fill(self, NULL) < 0)
         return NULL;
     for (size_t i = 0; i < c->count; i++) {
         struct sonde_average row = { .count = 1,
@@ -181,7 +135,7 @@ static bool has_column(const struct core_table *table, const char *name)
  */
 static int events_texts(struct events_object *self)
 {
-    if (fill(self, NULL) < 0)
+    if (core_events_fill(self, NULL) < 0)
         return -1;
     events_columns(self);
     if (self->table.texts)
@@ -212,7 +166,7 @@ static PyObject *events_column(struct events_object *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s:column", &name))
         return NULL;
     events_columns(self);
-    if (has_column(&self->table, name) && fill(self, name) < 0)
+    if (has_column(&self->table, name) && core_events_fill(self, name) < 0)
         return NULL;
     events_columns(self);
     return core_table_column(&self->table, (PyObject *)self, name);
@@ -257,7 +211,7 @@ static PyObject *events_self_time(struct events_object *self, void *unused)
     int64_t                            sum = 0;
 
     (void)unused;
-    if (fill(self, "self_ns") < 0)
+    if (core_events_fill(self, "self_ns") < 0)
         return NULL;
     for (size_t i = 0; i < c->count; i++)
         sum += c->self_ns[i];
@@ -288,7 +242,9 @@ static PyObject *events_stacks(struct events_object *self, PyObject *args, PyObj
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s:export_stacks", names,
                                      PyUnicode_FSConverter, &path, &asked.metric))
         return NULL;
-    PyObject *result = fill(self, NULL) == 0 ? core_write_file(path, write_stacks, &asked) : NULL;
+    PyObject *result = core_events_fill(self, NULL) == 0
+                           ? core_write_file(path, write_stacks, &asked)
+                           : NULL;
     Py_DECREF(path);
     return result;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/arrow.c - tables without a copy, by Arrow's C data interface.
+ * python/read/tables/arrow.c - tables without a copy, by Arrow's C data interface.
  *
  * Whoever takes a table keeps the object that owns its memory. Arrow's consumers may release it in
  * any thread, so each release takes the interpreter lock.

@@ -1,87 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/event.c - Event: one entry of events(), with torch's attributes.
+ * python/read/events/event.c - Event: one entry of events(), with torch's attributes.
  */
-#include "python/read/event_list.h"
+#include "python/read/events/event_list.h"
 
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <structmember.h>
-
-PyTypeObject *core_event_type;
-
-/* --------------------------------------------------------- children and kernels */
-
-#define NO_EVENT UINT32_MAX
-
-/*
- * Makes, once, a list of the events below each event, in order: the first is (*first)[i], each next
- * one (*next)[..]. above[i] is the event that i is below, or -1; with `flags`, only GPU work counts.
- */
-static int link_events(size_t count, const int32_t *above, const uint8_t *flags, uint32_t **first,
-                       uint32_t **next)
-{
-    if (*first)
-        return 0;
-    free(*next);
-    *first = malloc((count + 1) * sizeof **first);
-    *next = malloc((count + 1) * sizeof **next);
-    if (!*first || !*next) {
-        free(*first);
-        *first = NULL;
-        PyErr_NoMemory();
-        return -1;
-    }
-    memset(*first, 0xff, (count + 1) * sizeof **first);
-    for (size_t i = count; i-- > 0;) {
-        (*next)[i] = NO_EVENT;
-        if (above[i] >= 0 && (!flags || core_is_work(flags[i]))) {
-            (*next)[i] = (*first)[above[i]];
-            (*first)[above[i]] = (uint32_t)i;
-        }
-    }
-    return 0;
-}
-
-PyObject *core_event_kernels(struct events_object *owner, size_t i)
-{
-    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
-    PyObject *list = link_events(c->count, c->owner, c->flags, &owner->first_kernel,
-                                 &owner->next_kernel) < 0
-                         ? NULL
-                         : PyList_New(0);
-
-    for (uint32_t at = list ? owner->first_kernel[i] : NO_EVENT; at != NO_EVENT;
-         at = owner->next_kernel[at]) {
-        if (!core_push(list, core_kernel(core_events_text(owner, c->name[at]),
-                                         c->device[at] & 0xffff, c->self_device_ns[at]))) {
-            Py_CLEAR(list);
-            break;
-        }
-    }
-    return list;
-}
-
-PyObject *core_event_children(struct events_object *owner, size_t i)
-{
-    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
-    PyObject *list = link_events(c->count, c->parent, NULL, &owner->first_child,
-                                 &owner->next_child) < 0
-                         ? NULL
-                         : PyList_New(0);
-
-    for (uint32_t at = list ? owner->first_child[i] : NO_EVENT; at != NO_EVENT;
-         at = owner->next_child[at]) {
-        if (!core_push(list, core_events_item((PyObject *)owner, (Py_ssize_t)at))) {
-            Py_CLEAR(list);
-            break;
-        }
-    }
-    return list;
-}
-
-/* ---------------------------------------------------------------------- the type */
 
 /* Two objects of the same event are equal: a new object is made for each access. */
 static PyObject *event_compare(PyObject *left, PyObject *right, int operation)

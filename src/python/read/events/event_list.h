@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/event_list.h - what the files of events() share.
+ * python/read/events/event_list.h - what the files of events() share.
  *
- *     event_list.c        the list
- *     event.c         Event, an entry of it: the type, its children and kernels
- *     event_fields.c   the attributes of Event
+ *     event_row.c     an entry: made, its texts, its children and kernels
  *     arguments.c     arguments of operators: shapes, types, values
+ *     interval.c      the time of an event
+ *     event_fields.c  the attributes of Event
+ *     event.c         Event, the type of an entry
+ *     event_list.c    the list
  */
 #ifndef SONDE_CORE_EVENTS_H
 #define SONDE_CORE_EVENTS_H
@@ -63,6 +65,8 @@ PyObject *core_arguments(const struct sonde_trace *trace, uint32_t process, uint
 PyObject *core_concrete(struct events_object *owner, size_t i);
 PyObject *core_keywords(struct events_object *owner, size_t i);
 
+/* Makes a column, or all for NULL, unless it is there already; 0, or -1 with an exception set. */
+int core_events_fill(struct events_object *self, const char *column);
 /* The text of a number, made once. */
 PyObject *core_events_text(struct events_object *self, uint32_t number);
 /* The event at `index`, made anew each time. */

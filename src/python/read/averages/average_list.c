@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/average_list.c - Averages: the list of key_averages().
+ * python/read/averages/average_list.c - Averages: the list of key_averages().
  */
 #include "python/read/rows.h"
 
@@ -67,33 +67,6 @@ static PyObject *averages_table(struct averages_object *self, PyObject *args, Py
                                                     &options.report, options.columns, &sink, &err);
     return core_finish_text(status, &text, &err);
 }
-
-void core_add_up(struct sonde_average *sum, const struct sonde_average *row)
-{
-    sum->count += row->count;
-    sum->total_ns += row->total_ns;
-    sum->self_ns += row->self_ns;
-    sum->cpu_bytes += row->cpu_bytes;
-    sum->self_cpu_bytes += row->self_cpu_bytes;
-    sum->device_bytes += row->device_bytes;
-    sum->self_device_bytes += row->self_device_bytes;
-    sum->device_ns += row->device_ns;
-    sum->self_device_ns += row->self_device_ns;
-    sum->uses_gpu |= row->uses_gpu;
-    sum->flops += row->flops;
-    sum->macs += row->macs;
-    sum->moved_bytes += row->moved_bytes;
-}
-
-const struct sonde_average core_no_average = {
-    .name = { "Total", 5 },
-    .process = SONDE_NONE,
-    .thread = SONDE_NONE,
-    .shapes = { "", 0 },
-    .stack = { "", 0 },
-    .module = { "", 0 },
-    .overload = { "", 0 },
-};
 
 static PyObject *averages_total(PyObject *object, PyObject *unused)
 {

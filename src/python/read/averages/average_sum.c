@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/average_sum.c - Average.add(): adding up two rows, as torch's FunctionEventAvg does.
+ * python/read/averages/average_sum.c - Average.add(): adding up two rows, as torch's FunctionEventAvg does.
  *
  * By attribute, not by member: either row may have attributes that were set, and the other may be torch's.
  */
-#include "python/read/average.h"
+#include "python/read/averages/average.h"
 
 /* What add() adds up, by the names of torch's attributes. */
 static const char *const sums[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/average_pickle.c - the members of an Average, and pickling: a pickled row is a dict of its members.
+ * python/read/averages/average_pickle.c - the members of an Average, and pickling: a pickled row is a dict of its members.
  */
-#include "python/read/average.h"
+#include "python/read/averages/average.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/arguments.c - what an operator was called with: shapes, strides, types, values.
+ * python/read/events/arguments.c - what an operator was called with: shapes, strides, types, values.
  */
-#include "python/read/event_list.h"
+#include "python/read/events/event_list.h"
 
 #include <stdlib.h>
 
 #define ITEMS_MAX 4096 /* arguments of an operator, with the elements of lists */
-
-bool core_push(PyObject *list, PyObject *item)
-{
-    bool good = item && PyList_Append(list, item) == 0;
-
-    Py_XDECREF(item);
-    return good;
-}
 
 /* Dims, or the strides that a tensor of these dims has when it is row-major. */
 static PyObject *dims_list(const struct sonde_argument *a, bool as_strides)

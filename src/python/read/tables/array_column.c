@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/array_column.c - Column: a column of a table without a copy, by NumPy's array interface.
+ * python/read/tables/array_column.c - Column: a column of a table without a copy, by NumPy's array interface.
  *
  * A column keeps the table that owns its memory. arrow.c hands out whole tables.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/sql_table.c - Table: one of the tables of docs/SCHEMA.md, for DuckDB and others that take Arrow.
+ * python/read/tables/sql_table.c - Table: one of the tables of docs/SCHEMA.md, for DuckDB and others that take Arrow.
  *
  * libsonde makes the columns; they are handed out as they are.
  */

@@ -1,37 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/average.c - Average: a row of key_averages(), with the attributes of torch's FunctionEventAvg.
+ * python/read/averages/average.c - Average: a row of key_averages(), with the attributes of torch's FunctionEventAvg.
  *
  * A row borrows its texts from its owner: the list that it is of, or, when it was pickled, a list
  * of the texts alone.
  */
-#include "python/read/average.h"
+#include "python/read/averages/average.h"
 
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
 
-static PyTypeObject *average_type;
-
-PyObject *core_make_average(PyObject *owner, const struct sonde_average *row, bool by_shape)
-{
-    struct average_object *self = (struct average_object *)core_new_object(average_type);
-
-    if (!self)
-        return NULL;
-    Py_INCREF(owner);
-    self->base.owner = owner;
-    self->row = *row;
-    self->by_shape = by_shape;
-    return (PyObject *)self;
-}
-
 /* ----------------------------------------------------------------- attributes */
-
-PyObject *core_whole(double value)
-{
-    return PyLong_FromDouble(value);
-}
 
 static PyObject *index_or_none(uint32_t value)
 {
@@ -233,7 +213,7 @@ static PyType_Spec average_spec = { .name = "sonde.Average",
 
 int core_average_init(PyObject *module)
 {
-    return core_add_type(module, "Average", &average_spec, &average_type) < 0 ||
+    return core_add_type(module, "Average", &average_spec, &core_average_type) < 0 ||
                    PyModule_AddFunctions(module, functions) < 0
                ? -1
                : 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/average.h - what the files of Average share.
+ * python/read/averages/average.h - what the files of Average share.
  *
+ *     average_row.c     rows: made, added up
+ *     average_pickle.c  the members that are pickled and are columns of the list
+ *     average_sum.c     add(): adding up two rows
  *     average.c         the type and its attributes
- *     average_pickle.c   the members that are pickled and are columns of the list
- *     average_sum.c      add(): adding up two rows
+ *     average_list.c    key_averages()
  */
 #ifndef SONDE_CORE_AVERAGE_H
 #define SONDE_CORE_AVERAGE_H
@@ -16,6 +18,8 @@ struct average_object {
     struct sonde_average row;
     bool                 by_shape;
 };
+
+extern PyTypeObject *core_average_type;
 
 /* Average.__reduce__() */
 PyObject *core_average_reduce(PyObject *self, PyObject *unused);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/event_fields.c - the attributes of Event: torch's, and a few of our own.
+ * python/read/events/event_fields.c - the attributes of Event: torch's, and a few of our own.
  *
  * A getter receives what it reads as its closure: the offset of a column of struct
  * sonde_events_columns, a flag, or nothing.
  */
-#include "python/read/event_list.h"
+#include "python/read/events/event_list.h"
 
 #include <stddef.h>
 #include <stdlib.h>

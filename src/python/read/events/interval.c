@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/interval.c - Interval: when an event began and ended, as torch's.
+ * python/read/events/interval.c - Interval: when an event began and ended, as torch's.
  */
-#include "python/read/event_list.h"
+#include "python/read/events/event_list.h"
 
 #include <stddef.h>
 #include <structmember.h>
