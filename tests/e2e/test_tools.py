@@ -155,11 +155,68 @@ def test_layers_refuses_a_wrong_list_of_files(tree, before, after, said):
     assert done.returncode == 1 and said in done.stdout
 
 
+def test_layers_refuses_a_full_folder_and_a_second_file_of_a_name(tree):
+    for number in range(26):
+        (tree / "src/hook" / f"h{number}.h").write_text("")
+    (tree / "src/hook/buf.h").write_text("")
+    done = layers(tree)
+    assert done.returncode == 1 and re.search(r"^src/hook: \d+ files, at most 25", done.stdout, re.M)
+    assert "src/hook/buf.h: src/base/text/buf.h has the same name" in done.stdout
+
+
 def test_layers_refuses_a_library_in_the_recorder(tree):
     build = tree / "src/meson.build"
     build.write_text(build.read_text().replace("dependencies: threads,", "dependencies: [threads, zstd],", 1))
     done = layers(tree)
     assert done.returncode == 1 and "zstd" in done.stdout
+
+
+def build_files(tree, files):
+    """Objects of {source: text}, and the list of them as meson writes it."""
+    commands = []
+    for source, text in files.items():
+        output = "src/libx.a.p/" + source.replace("/", "_") + ".o"
+        for path in (tree / source, tree / "build" / output):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        (tree / source).write_text(text)
+        subprocess.run(["cc", "-c", "-w", "-o", tree / "build" / output, tree / source], check=True)
+        commands.append({"directory": str(tree / "build"), "file": f"../{source}", "output": output})
+    (tree / "build/compile_commands.json").write_text(json.dumps(commands))
+    return subprocess.run([ROOT / "tools/check_circles", tree / "build"], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+
+
+def test_circles_are_refused(tmp_path):
+    files = {"src/model/a.c": "void b(void); void a(void) { b(); }",
+             "src/model/b.c": "void c(void); void b(void) { c(); }",
+             "src/view/c.c": "int shown; void c(void) { }"}
+    assert build_files(tmp_path, files).returncode == 0
+    files["src/view/c.c"] = "void a(void); int shown; void c(void) { a(); }"
+    done = build_files(tmp_path, files)
+    assert done.returncode == 1
+    first, *closed_by = done.stdout.splitlines()
+    assert first == "3 files call each other in a circle: src/model/a.c, src/model/b.c, src/view/c.c"
+    assert "    src/view/c.c -> src/model/a.c: a" in closed_by
+    # a variable closes one as well as a function does
+    files["src/view/c.c"] = "extern int drawn; int shown; int c(void) { return drawn; }"
+    files["src/view/d.c"] = "extern int shown; int drawn; int d(void) { return shown; }"
+    assert "2 files call each other in a circle: src/view/c.c, src/view/d.c" in build_files(tmp_path, files).stdout
+
+
+def test_circles_that_may_stay_are_within_their_folder(tmp_path):
+    files = {"src/record/a.c": "void b(void); void a(void) { b(); }", "src/record/x/b.c": "void a(void); void b(void) { a(); }"}
+    assert build_files(tmp_path, files).returncode == 0
+    files["src/format/c.c"] = "void a(void); void c(void) { a(); }"
+    files["src/record/a.c"] += " void c(void); void also(void) { c(); }"
+    assert build_files(tmp_path, files).returncode == 1
+
+
+def test_circles_need_a_build(tmp_path):
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/compile_commands.json").write_text(json.dumps(
+        [{"directory": str(tmp_path / "build"), "file": "../src/a.c", "output": "src/libx.a.p/a.c.o"}]))
+    done = subprocess.run([ROOT / "tools/check_circles", tmp_path / "build"], text=True, stderr=subprocess.PIPE)
+    assert done.returncode == 1 and "is not built: run make" in done.stderr
 
 
 def symbols(library):

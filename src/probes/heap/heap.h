@@ -49,7 +49,13 @@ struct snd_heap_thread {
     bool                   is_ending; /* its walk is another thread's now */
     struct snd_heap_walks *walks;     /* heap_walk.c's; NULL: none yet */
 };
+/* heap_state.c */
 extern __thread struct snd_heap_thread snd_heap_self __attribute__((tls_model("initial-exec")));
+extern uint64_t    snd_heap_own_low, snd_heap_own_high; /* the recorder's code */
+static inline bool snd_heap_is_ours(uint64_t pc)
+{
+    return pc - snd_heap_own_low < snd_heap_own_high - snd_heap_own_low;
+}
 
 /* Where a call came from: the registers of the caller, after our function will have returned. */
 struct snd_heap_caller {

@@ -31,13 +31,13 @@ static void prepare(void)
     snd_heap_stacks_lock();
     snd_heap_samples_lock();
     snd_heap_walk_lock();
-    snd_heap_counting_begin();
+    snd_heap_lock(&snd_heap_counting);
     before_fork = before;
 }
 
 static void release(void)
 {
-    snd_heap_counting_end();
+    snd_heap_unlock(&snd_heap_counting);
     snd_heap_walk_unlock();
     snd_heap_samples_unlock();
     snd_heap_stacks_unlock();

@@ -54,4 +54,7 @@ static inline void snd_heap_unlock(struct snd_heap_lock *lock)
     __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 }
 
+/* Held around each change of a counter, and of where the counters are. */
+extern struct snd_heap_lock snd_heap_counting;
+
 #endif

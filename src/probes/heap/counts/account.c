@@ -9,19 +9,8 @@
 #define SHOW_EVERY 1024u               /* events between looks at the clock, for the timeline */
 #define SHOW_TICKS ((uint64_t)1 << 25) /* some 10 ms */
 
-static struct snd_heap_lock lock;
-static uint32_t             events;
-static uint64_t             shown_at;
-
-void snd_heap_counting_begin(void)
-{
-    snd_heap_lock(&lock);
-}
-
-void snd_heap_counting_end(void)
-{
-    snd_heap_unlock(&lock);
-}
+static uint32_t events;
+static uint64_t shown_at;
 
 /* Before a stack's bytes change: what it held at the latest peak. */
 static inline void keep_share(uint64_t *words, uint64_t peaks)
@@ -139,7 +128,7 @@ void snd_heap_count(const struct snd_heap_change *change)
 
     self->inside = SND_COUNTING;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    snd_heap_lock(&lock);
+    snd_heap_lock(&snd_heap_counting);
     struct snd_heap_counts *freed = change->freed ? snd_heap_counts_of(change->freed) : NULL;
     struct snd_heap_counts *taken = change->taken ? snd_heap_counts_of(change->taken) : NULL;
     if (freed)
@@ -149,7 +138,7 @@ void snd_heap_count(const struct snd_heap_change *change)
         due = is_due();
         live = snd_heap_process(taken->kind)[SND_HEAP_PROCESS_LIVE];
     }
-    snd_heap_unlock(&lock);
+    snd_heap_unlock(&snd_heap_counting);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->inside = before;
     if (SND_UNLIKELY(due))

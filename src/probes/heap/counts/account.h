@@ -32,8 +32,4 @@ void snd_heap_count_unknown(enum snd_heap_kind kind);
 /* An allocation was passed on without being counted: it interrupted this code. */
 void snd_heap_count_unseen(enum snd_heap_kind kind);
 
-/* Call them around changes of where the counters are. */
-void snd_heap_counting_begin(void);
-void snd_heap_counting_end(void);
-
 #endif

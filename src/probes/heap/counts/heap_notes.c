@@ -8,9 +8,6 @@
 
 #define PERIOD_USUAL ((uint64_t)512 << 10)
 
-__thread struct snd_heap_thread snd_heap_self __attribute__((tls_model("initial-exec")));
-enum snd_heap_mode              snd_heap_mode;
-
 /* "512K"; 0 for any other text. */
 static uint64_t read_size(const char *text)
 {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "format/layout.h"
-#include "probes/heap/counts/account.h"
 #include "probes/heap/locks.h"
 #include "probes/heap/stacks/loaded_modules.h"
 #include "probes/heap/heap_pages.h"
@@ -50,24 +49,16 @@ struct recording {
     uint64_t     *process[SND_HEAP_KINDS], *sampled[SND_HEAP_KINDS];
 };
 
-uint32_t snd_heap_pid;
-
 static struct snd_heap_lock    lock; /* held around calls of the recorder */
 static struct recording       *now;
 static struct snd_heap_counts *stacks[BLOCKS];
 static uint32_t                next = SND_HEAP_OWN + 1;
 static uint64_t                period;
-static uint64_t                own_low, own_high; /* the recorder's code */
 static struct early            early[EARLY_STACKS];
 static uint64_t                early_places[EARLY_PLACES];
 static uint32_t                early_count, early_used;
 
 /* ------------------------------------------------------------------- numbers */
-
-bool snd_heap_is_ours(uint64_t pc)
-{
-    return pc - own_low < own_high - own_low;
-}
 
 static struct snd_heap_counts *counts_at(uint32_t stack)
 {
@@ -254,11 +245,11 @@ static void move_stack(uint32_t stack, uint32_t id)
 
     if (!tally(&fresh, id) && (id == 0 || !tally(&fresh, 0)))
         return;
-    snd_heap_counting_begin();
+    snd_heap_lock(&snd_heap_counting);
     move(&counts->words, fresh.words);
     if (period)
         move(&counts->sampled, fresh.sampled);
-    snd_heap_counting_end();
+    snd_heap_unlock(&snd_heap_counting);
 }
 
 /* Moves all counts so far into the trace. Lock held. */
@@ -272,10 +263,10 @@ static void move_early(struct recording *r, uint32_t epoch)
                                                  (uint32_t)kind + SND_HEAP_KINDS,
                                                  SND_HEAP_SAMPLED_WORDS)
                                    : NULL;
-        snd_heap_counting_begin();
+        snd_heap_lock(&snd_heap_counting);
         move(&r->process[kind], words);
         move(&r->sampled[kind], sampled);
-        snd_heap_counting_end();
+        snd_heap_unlock(&snd_heap_counting);
         move_stack(r->unknown[kind], 0);
     }
     for (uint32_t i = 0; i < early_count; i++) {
@@ -372,8 +363,8 @@ void snd_heap_stacks_init(uint64_t of)
     period = of;
     snd_heap_pid = (uint32_t)getpid();
     if (snd_cfi_object((uint64_t)(uintptr_t)sonde_intern, &found)) {
-        own_low = found.begin;
-        own_high = found.end;
+        snd_heap_own_low = found.begin;
+        snd_heap_own_high = found.end;
     }
 }
 

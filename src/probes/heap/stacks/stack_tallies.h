@@ -22,9 +22,6 @@ struct snd_heap_counts {
     enum snd_heap_kind kind;
 };
 
-/* Whether the recorder's own code is there. */
-bool snd_heap_is_ours(uint64_t pc);
-
 void snd_heap_stacks_init(uint64_t period);
 
 /*
