@@ -14,9 +14,7 @@
 
 #include "sonde/layers.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /* The parts of a timed run. A model on the CPU has only the first. */
 enum sonde_bench_part {
@@ -76,16 +74,14 @@ struct sonde_bench_model {
 
 struct sonde_bench; /* opaque */
 /* Owns: the caller, until sonde_bench_free(); its texts are valid until then. */
-SONDE_API enum sonde_status sonde_bench_new(struct sonde_trace *trace, struct sonde_bench **out,
-                                            struct sonde_error *err);
-SONDE_API void              sonde_bench_free(struct sonde_bench *bench);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_bench_new(struct sonde_trace *trace, struct sonde_bench **out, struct sonde_error *err);
+SONDE_API void                            sonde_bench_free(struct sonde_bench *bench);
 SONDE_API const struct sonde_bench_model *sonde_bench_model(const struct sonde_bench *bench);
 /* Batch sizes, smallest first. */
 SONDE_API size_t                          sonde_bench_count(const struct sonde_bench *bench);
 SONDE_API const struct sonde_bench_batch *sonde_bench_batch(const struct sonde_bench *bench,
                                                             size_t                    index);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -14,10 +14,6 @@
 #ifndef SONDE_ERROR_H
 #define SONDE_ERROR_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #if defined(__GNUC__)
 #define SONDE_API __attribute__((visibility("default")))
 #define SONDE_CHECKED __attribute__((warn_unused_result))
@@ -27,6 +23,30 @@ extern "C" {
 #define SONDE_CHECKED
 #define SONDE_PRINTF(place, first)
 #endif
+
+/*
+ * What C and C++ write differently: the headers compile without a warning of old casts or of 0 for a pointer.
+ * In C a function may have the name of a struct; g++ takes it for one that hides a constructor.
+ */
+#ifdef __cplusplus
+#define SONDE_C_BEGIN_                                                                       \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"") extern "C" \
+    {
+#define SONDE_C_END_ \
+    }                \
+    _Pragma("GCC diagnostic pop")
+#define SONDE_NULL_ nullptr
+#define SONDE_CAST_(type, value) static_cast<type>(value)
+#define SONDE_POINTER_(type, value) reinterpret_cast<type>(value)
+#else
+#define SONDE_C_BEGIN_
+#define SONDE_C_END_
+#define SONDE_NULL_ NULL
+#define SONDE_CAST_(type, value) ((type)(value))
+#define SONDE_POINTER_(type, value) ((type)(value))
+#endif
+
+SONDE_C_BEGIN_
 
 /* One list gives code, name and meaning: X(name, value, text). */
 #define SONDE_STATUS_MAP(X)                                       \
@@ -55,7 +75,8 @@ struct sonde_error {
     char message[SONDE_MESSAGE_MAX]; /* what was tried, on what, why it failed, what to do */
 };
 
-#ifdef __cplusplus
-}
-#endif
+/* The short meaning of a status, as in the list; "unknown status" for a value that is not. Static. */
+SONDE_API const char *sonde_status_text(enum sonde_status status);
+
+SONDE_C_END_
 #endif

@@ -17,9 +17,7 @@
 #include "sonde/sink.h"
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /* ---------------------------------------------------------------- reports */
 
@@ -65,11 +63,11 @@ struct sonde_report_options {
     bool     no_source; /* data: no text of source files; text has them all the same */
 };
 
-#define SONDE_REPORT_OPTIONS_INIT                                                               \
-    {                                                                                           \
-        sizeof(struct sonde_report_options), NULL, NULL, 100, 0, 0, SONDE_REPORT_TEXT,          \
-            SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL, SONDE_FLOPS_FULL, SONDE_PART_MAIN, \
-            false, false, false, 0, false, false                                                \
+#define SONDE_REPORT_OPTIONS_INIT                                                      \
+    {                                                                                  \
+        sizeof(struct sonde_report_options), SONDE_NULL_, SONDE_NULL_, 100, 0, 0,      \
+            SONDE_REPORT_TEXT, SONDE_TIME_AUTO, false, false, 55, 80, 75, SONDE_NULL_, \
+            SONDE_FLOPS_FULL, SONDE_PART_MAIN, false, false, false, 0, false, false    \
     }
 
 /*
@@ -77,9 +75,10 @@ struct sonde_report_options {
  * Errors: SONDE_E_ARGUMENT for a view, sort key or group that does not exist (the message
  *         lists those that do; nothing is written); SONDE_E_IO, SONDE_E_NOMEM.
  */
-SONDE_API enum sonde_status sonde_report(struct sonde_trace                *trace,
-                                         const struct sonde_report_options *options,
-                                         const struct sonde_sink *sink, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_report(struct sonde_trace                *trace,
+                                                       const struct sonde_report_options *options,
+                                                       const struct sonde_sink           *sink,
+                                                       struct sonde_error                *err);
 
 /*
  * torch.profiler's table of existing averages or events, byte for byte where torch is correct.
@@ -89,16 +88,14 @@ SONDE_API enum sonde_status sonde_report(struct sonde_trace                *trac
  * Errors: as sonde_report.
  */
 enum sonde_table_columns { SONDE_TABLE_MEMORY = 1, SONDE_TABLE_FLOPS = 2 };
-SONDE_API enum sonde_status sonde_averages_table(const struct sonde_trace          *trace,
-                                                 const struct sonde_averages       *averages,
-                                                 const struct sonde_report_options *options,
-                                                 unsigned columns, const struct sonde_sink *sink,
-                                                 struct sonde_error *err);
-SONDE_API enum sonde_status sonde_events_table(const struct sonde_trace          *trace,
-                                               const struct sonde_events         *events,
-                                               const struct sonde_report_options *options,
-                                               unsigned columns, const struct sonde_sink *sink,
-                                               struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_averages_table(const struct sonde_trace *trace, const struct sonde_averages *averages,
+                     const struct sonde_report_options *options, unsigned columns,
+                     const struct sonde_sink *sink, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_events_table(const struct sonde_trace *trace, const struct sonde_events *events,
+                   const struct sonde_report_options *options, unsigned columns,
+                   const struct sonde_sink *sink, struct sonde_error *err);
 
 /*
  * Appends a stack as torch writes it, "file(line): function", innermost first, one per line, at
@@ -111,10 +108,9 @@ SONDE_API size_t sonde_stack_text(const struct sonde_trace *trace, uint32_t proc
  * torch's export_stacks: "root;..;leaf N" for each event with a stack, N its `metric`
  * (self_cpu_time_total, self_cuda_time_total) in whole microseconds.
  */
-SONDE_API enum sonde_status sonde_events_stacks(const struct sonde_trace  *trace,
-                                                const struct sonde_events *events,
-                                                const char *metric, const struct sonde_sink *sink,
-                                                struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_events_stacks(const struct sonde_trace *trace, const struct sonde_events *events,
+                    const char *metric, const struct sonde_sink *sink, struct sonde_error *err);
 
 /*
  * torch's export_memory_timeline: SONDE_TIMELINE_JSON is [times, sizes by category], _RAW is
@@ -122,11 +118,10 @@ SONDE_API enum sonde_status sonde_events_stacks(const struct sonde_trace  *trace
  * nanoseconds) since 1970, as torch's.
  */
 enum sonde_timeline_format { SONDE_TIMELINE_JSON, SONDE_TIMELINE_RAW, SONDE_TIMELINE_HTML };
-SONDE_API enum sonde_status sonde_timeline_write(const struct sonde_trace    *trace,
-                                                 const struct sonde_timeline *timeline,
-                                                 enum sonde_timeline_format format, bool gzip,
-                                                 const struct sonde_sink *sink,
-                                                 struct sonde_error      *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_timeline_write(const struct sonde_trace *trace, const struct sonde_timeline *timeline,
+                     enum sonde_timeline_format format, bool gzip, const struct sonde_sink *sink,
+                     struct sonde_error *err);
 
 /* What a stack's weight is in sonde_events_stacks(). */
 enum sonde_stack_metric {
@@ -156,8 +151,8 @@ SONDE_API const struct sonde_word *sonde_word(enum sonde_word_list list, size_t 
  * The value of a word; of groups, of several with commas between them, or-ed.
  * Errors: E_ARGUMENT for a word that is not in the list; the message has those that are.
  */
-SONDE_API enum sonde_status sonde_word_value(enum sonde_word_list list, const char *text,
-                                             int *value, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_word_value(enum sonde_word_list list, const char *text, int *value, struct sonde_error *err);
 
 struct sonde_view_info {
     const char *name, *summary;
@@ -186,9 +181,9 @@ struct sonde_diff_options {
     const char *fail_if;     /* conditions, as man sonde-diff has them; NULL: none */
     double      least_percent; /* smaller changes of time are not called changed */
 };
-#define SONDE_DIFF_OPTIONS_INIT                            \
-    {                                                      \
-        sizeof(struct sonde_diff_options), NULL, NULL, 2.0 \
+#define SONDE_DIFF_OPTIONS_INIT                                          \
+    {                                                                    \
+        sizeof(struct sonde_diff_options), SONDE_NULL_, SONDE_NULL_, 2.0 \
     }
 
 /* Names of what can be compared, by index; NULL past the last. Static. */
@@ -201,11 +196,10 @@ SONDE_API const char *sonde_diff_source(size_t index);
  * the method. Errors: SONDE_E_ARGUMENT for an unknown `by`, sort key or condition; SONDE_E_STATE
  * where a side has nothing to compare; as sonde_report.
  */
-SONDE_API enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t a_runs,
-                                       size_t b_runs, const struct sonde_diff_options *options,
-                                       const struct sonde_report_options *report,
-                                       const struct sonde_sink *sink, size_t *failed,
-                                       struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_diff(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
+           const struct sonde_diff_options *options, const struct sonde_report_options *report,
+           const struct sonde_sink *sink, size_t *failed, struct sonde_error *err);
 
 /* ---------------------------------------------------------------- exports */
 
@@ -251,10 +245,10 @@ struct sonde_export_options {
     /* chrome: categories of events that are left out ("cpu_op"), then NULL; or NULL */
     const char *const *left_out;
 };
-#define SONDE_EXPORT_OPTIONS_INIT                                                                 \
-    {                                                                                             \
-        sizeof(struct sonde_export_options), false, NULL, NULL, 0, false, SONDE_HEAP_AUTO, false, \
-            NULL, NULL                                                                            \
+#define SONDE_EXPORT_OPTIONS_INIT                                                       \
+    {                                                                                   \
+        sizeof(struct sonde_export_options), false, SONDE_NULL_, SONDE_NULL_, 0, false, \
+            SONDE_HEAP_AUTO, false, SONDE_NULL_, SONDE_NULL_                            \
     }
 
 /*
@@ -262,10 +256,10 @@ struct sonde_export_options {
  * graphs coloured by change. `options` may be NULL; of it, no_source counts.
  * Errors: SONDE_E_ARGUMENT, SONDE_E_UNSUPPORTED (built without the page).
  */
-SONDE_API enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_runs,
-                                            size_t                             b_runs,
-                                            const struct sonde_export_options *options,
-                                            const struct sonde_sink *sink, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_diff_page(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
+                const struct sonde_export_options *options, const struct sonde_sink *sink,
+                struct sonde_error *err);
 
 /*
  * Writes `trace` in the format named `format`. `options` may be NULL.
@@ -273,9 +267,11 @@ SONDE_API enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, s
  *         this build lacks (or gzip without zlib); SONDE_E_IO, SONDE_E_NOMEM: then what was
  *         written so far is not complete.
  */
-SONDE_API enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
-                                         const struct sonde_export_options *options,
-                                         const struct sonde_sink *sink, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_export(struct sonde_trace                *trace,
+                                                       const char                        *format,
+                                                       const struct sonde_export_options *options,
+                                                       const struct sonde_sink           *sink,
+                                                       struct sonde_error                *err);
 
 /*
  * Whether the format is a folder of files: then sonde_export() refuses it, and this writes it. A folder that has such
@@ -283,15 +279,14 @@ SONDE_API enum sonde_status sonde_export(struct sonde_trace *trace, const char *
  * Errors: SONDE_E_ARGUMENT for a format that is no folder; SONDE_E_STATE where `path` has something else in it;
  *         SONDE_E_IO, SONDE_E_NOMEM.
  */
-SONDE_API bool              sonde_exporter_is_folder(const char *format);
-SONDE_API enum sonde_status sonde_export_folder(struct sonde_trace *trace, const char *format,
-                                                const struct sonde_export_options *options,
-                                                const char *path, struct sonde_error *err);
+SONDE_API bool sonde_exporter_is_folder(const char *format);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_export_folder(struct sonde_trace *trace, const char *format,
+                    const struct sonde_export_options *options, const char *path,
+                    struct sonde_error *err);
 
 /* The version of the library, "1.2.3". */
 SONDE_API const char *sonde_version(void);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

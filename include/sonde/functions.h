@@ -11,9 +11,7 @@
 
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /* -------------------------------------------------------------- functions */
 
@@ -42,11 +40,11 @@ struct sonde_call {
 };
 struct sonde_functions; /* opaque */
 /* Owns: the caller, until sonde_functions_free(). */
-SONDE_API enum sonde_status sonde_functions_new(struct sonde_trace      *trace,
-                                                struct sonde_functions **out,
-                                                struct sonde_error      *err);
-SONDE_API void              sonde_functions_free(struct sonde_functions *functions);
-SONDE_API size_t            sonde_functions_count(const struct sonde_functions *functions);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_functions_new(struct sonde_trace      *trace,
+                                                              struct sonde_functions **out,
+                                                              struct sonde_error      *err);
+SONDE_API void                            sonde_functions_free(struct sonde_functions *functions);
+SONDE_API size_t sonde_functions_count(const struct sonde_functions *functions);
 /* In the order in which they were first seen; NULL past the last. */
 SONDE_API const struct sonde_function *sonde_functions_row(const struct sonde_functions *functions,
                                                            size_t                        index);
@@ -70,9 +68,9 @@ struct sonde_call_node {
     int64_t  total_ns, self_ns;
 };
 struct sonde_call_tree; /* opaque */
-SONDE_API enum sonde_status             sonde_call_tree_new(const struct sonde_functions *functions,
-                                                            struct sonde_call_tree      **out,
-                                                            struct sonde_error           *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_call_tree_new(const struct sonde_functions *functions, struct sonde_call_tree **out,
+                    struct sonde_error *err);
 SONDE_API void                          sonde_call_tree_free(struct sonde_call_tree *tree);
 SONDE_API size_t                        sonde_call_tree_count(const struct sonde_call_tree *tree);
 SONDE_API const struct sonde_call_node *sonde_call_tree_node(const struct sonde_call_tree *tree,
@@ -105,16 +103,16 @@ struct sonde_line_function {
     int64_t           stat_mtime_ns;
 };
 struct sonde_lines; /* opaque */
-SONDE_API enum sonde_status sonde_lines_new(struct sonde_trace *trace, enum sonde_line_kind kind,
-                                            struct sonde_lines **out, struct sonde_error *err);
-SONDE_API void              sonde_lines_free(struct sonde_lines *lines);
-SONDE_API size_t            sonde_lines_function_count(const struct sonde_lines *lines);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_lines_new(struct sonde_trace  *trace,
+                                                          enum sonde_line_kind kind,
+                                                          struct sonde_lines **out,
+                                                          struct sonde_error  *err);
+SONDE_API void                            sonde_lines_free(struct sonde_lines *lines);
+SONDE_API size_t sonde_lines_function_count(const struct sonde_lines *lines);
 /* In the order in which they were registered; NULL past the last. */
 SONDE_API const struct sonde_line_function *sonde_lines_function(const struct sonde_lines *lines,
                                                                  size_t                    index);
 SONDE_API const struct sonde_line *sonde_lines_line(const struct sonde_lines *lines, size_t index);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -14,9 +14,7 @@
 
 #include "sonde/layers.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 struct sonde_graph_node {
     struct sonde_text   name, kind, target;          /* "add_1", "call_function", "operator.add" */
@@ -39,16 +37,14 @@ struct sonde_graph_info {
 
 struct sonde_graph; /* opaque */
 /* Owns: the caller, until sonde_graph_free(); its texts are valid until then. */
-SONDE_API enum sonde_status sonde_graph_new(struct sonde_trace *trace, struct sonde_graph **out,
-                                            struct sonde_error *err);
-SONDE_API void              sonde_graph_free(struct sonde_graph *graph);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_graph_new(struct sonde_trace *trace, struct sonde_graph **out, struct sonde_error *err);
+SONDE_API void                           sonde_graph_free(struct sonde_graph *graph);
 SONDE_API const struct sonde_graph_info *sonde_graph_info(const struct sonde_graph *graph);
 /* In the order in which they run. */
 SONDE_API size_t                         sonde_graph_count(const struct sonde_graph *graph);
 SONDE_API const struct sonde_graph_node *sonde_graph_node(const struct sonde_graph *graph,
                                                           size_t                    index);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -115,7 +115,7 @@ static inline bool sonde_lane_take_(struct sonde_lane *lane, uint32_t epoch, siz
         return false;
     lane->busy = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (SONDE_LIKELY_(lane->epoch == epoch && (size_t)(lane->end - lane->cur) >= words))
+    if (SONDE_LIKELY_(lane->epoch == epoch && SONDE_CAST_(size_t, lane->end - lane->cur) >= words))
         return true;
     lane->busy = 0;
     return false;
@@ -135,7 +135,7 @@ static inline void sonde_begin_at_(struct sonde_lane *lane, uint64_t payload)
 
     lane->cur = at + 2;
     lane->depth++;
-    lane->leaf = bare ? at : NULL;
+    lane->leaf = bare ? at : SONDE_NULL_;
     at[1] = payload;
     __atomic_store_n(at, sonde_clock() << 8 | (bare ? SONDE_KIND_SPAN_ : SONDE_KIND_BEGIN_),
                      __ATOMIC_RELEASE);
@@ -147,10 +147,10 @@ static inline void sonde_function_at_(struct sonde_lane                *lane,
     uint64_t *at = lane->cur, ticks = (call->end - call->start) & (UINT64_MAX >> 8);
 
     lane->cur = at + 4;
-    lane->leaf = NULL;
-    at[1] = (uint64_t)call->thread << 32 | call->frame;
-    at[2] = ticks | (uint64_t)call->resumed << 56;
-    at[3] = (uint64_t)call->parent << 32 | call->id;
+    lane->leaf = SONDE_NULL_;
+    at[1] = SONDE_CAST_(uint64_t, call->thread) << 32 | call->frame;
+    at[2] = ticks | SONDE_CAST_(uint64_t, call->resumed) << 56;
+    at[3] = SONDE_CAST_(uint64_t, call->parent) << 32 | call->id;
     __atomic_store_n(at, call->end << 8 | SONDE_KIND_FUNCTION_, __ATOMIC_RELEASE);
 }
 
@@ -191,11 +191,12 @@ static inline bool sonde_end_leaf_(struct sonde_lane *lane, uint64_t now)
 
     if (!leaf)
         return false;
-    lane->leaf = NULL;
+    lane->leaf = SONDE_NULL_;
     uint64_t ticks = ((now << 8) - leaf[0]) >> 8; /* one less, for the kind that is borrowed from */
     if (SONDE_UNLIKELY_(ticks >= UINT32_MAX))
         return false;
-    __atomic_store_n((sonde_half_ *)&leaf[1] + 1, (uint32_t)ticks + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(SONDE_POINTER_(sonde_half_ *, &leaf[1]) + 1, SONDE_CAST_(uint32_t, ticks) + 1,
+                     __ATOMIC_RELEASE);
     return true;
 }
 
@@ -227,8 +228,9 @@ static inline void sonde_begin_named_(struct sonde_site *site, const char *name,
         return;
     struct sonde_lane *lane = &sonde_lane_;
     uint64_t           bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
-    if (SONDE_LIKELY_((uint32_t)(bound >> 32) == epoch && sonde_lane_take_(lane, epoch, 2))) {
-        sonde_begin_at_(lane, (uint32_t)bound);
+    if (SONDE_LIKELY_(SONDE_CAST_(uint32_t, bound >> 32) == epoch &&
+                      sonde_lane_take_(lane, epoch, 2))) {
+        sonde_begin_at_(lane, SONDE_CAST_(uint32_t, bound));
         if (scope) {
             scope->epoch = epoch;
             scope->depth = lane->depth;
@@ -242,7 +244,7 @@ static inline void sonde_begin_named_(struct sonde_site *site, const char *name,
 
 static inline void sonde_begin_site(struct sonde_site *site)
 {
-    sonde_begin_named_(site, site->name, NULL);
+    sonde_begin_named_(site, site->name, SONDE_NULL_);
 }
 
 static inline void sonde_begin_id(uint32_t name, uint32_t shapes)
@@ -253,7 +255,7 @@ static inline void sonde_begin_id(uint32_t name, uint32_t shapes)
         return;
     struct sonde_lane *lane = &sonde_lane_;
     if (SONDE_LIKELY_(sonde_lane_take_(lane, epoch, 2 | ((name | shapes) & SONDE_LATE_ID_)))) {
-        sonde_begin_at_(lane, (uint64_t)shapes << 32 | name);
+        sonde_begin_at_(lane, SONDE_CAST_(uint64_t, shapes) << 32 | name);
         sonde_lane_leave_(lane);
     } else {
         sonde_begin_id_slow_(name, shapes);

@@ -11,9 +11,7 @@
 
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /* ----------------------------------------------------------------- memory */
 
@@ -47,14 +45,15 @@ struct sonde_memory_point {
     int64_t  time_ns, bytes;
 };
 struct sonde_memory; /* opaque */
-SONDE_API enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out,
-                                             struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out, struct sonde_error *err);
 /* The same; holders are told apart by SONDE_GROUP_MODULE and SONDE_GROUP_STACK as well. */
-SONDE_API enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups,
-                                                uint32_t stack_depth, struct sonde_memory **out,
-                                                struct sonde_error *err);
-SONDE_API void              sonde_memory_free(struct sonde_memory *memory);
-SONDE_API size_t            sonde_memory_device_count(const struct sonde_memory *memory);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_memory_new_by(struct sonde_trace *trace,
+                                                              unsigned groups, uint32_t stack_depth,
+                                                              struct sonde_memory **out,
+                                                              struct sonde_error   *err);
+SONDE_API void                            sonde_memory_free(struct sonde_memory *memory);
+SONDE_API size_t sonde_memory_device_count(const struct sonde_memory *memory);
 SONDE_API const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory,
                                                                 size_t                     i);
 SONDE_API size_t sonde_memory_holder_count(const struct sonde_memory *memory);
@@ -89,14 +88,13 @@ struct sonde_timeline_columns {
 };
 struct sonde_timeline; /* opaque */
 /* `type` and `index` as in struct sonde_memory_device; `index` SONDE_NONE: all of the type. */
-SONDE_API enum sonde_status sonde_timeline_new(struct sonde_trace *trace, uint32_t type,
-                                               uint32_t index, struct sonde_timeline **out,
-                                               struct sonde_error *err);
-SONDE_API void              sonde_timeline_free(struct sonde_timeline *timeline);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_timeline_new(struct sonde_trace *trace,
+                                                             uint32_t type, uint32_t index,
+                                                             struct sonde_timeline **out,
+                                                             struct sonde_error     *err);
+SONDE_API void                            sonde_timeline_free(struct sonde_timeline *timeline);
 SONDE_API const struct sonde_timeline_columns *
 sonde_timeline_columns(const struct sonde_timeline *timeline);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -66,10 +66,12 @@ enum sonde_tally_kind {
     SONDE_TALLY_SAMPLER_GAPS = 16,      /* key, other 0 */
     SONDE_TALLY_STACK_COUNTERS = 17,    /* key: a stack; other: a counter's number */
     SONDE_TALLY_NATIVE_RESTS = 18,      /* key, other 0 */
+    SONDE_TALLY_LAST_ = 0x7fffffff,     /* the values of SONDE_TALLY_OF() are the type's, too */
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
-#define SONDE_TALLY_OF(kind, session) \
-    ((enum sonde_tally_kind)((uint32_t)(kind) | (uint32_t)(session) << 16))
+#define SONDE_TALLY_OF(kind, session)  \
+    SONDE_CAST_(enum sonde_tally_kind, \
+                SONDE_CAST_(uint32_t, kind) | SONDE_CAST_(uint32_t, session) << 16)
 SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
                                 unsigned count);
 
@@ -273,9 +275,9 @@ struct sonde_device_run {
 SONDE_API uint32_t sonde_intern_queue(const struct sonde_queue *queue);
 SONDE_API uint32_t sonde_intern_work(const struct sonde_work *work);
 SONDE_API void     sonde_device_ran(const struct sonde_device_run *run);
-#define SONDE_API_CALL(correlation, function, is_driver)                        \
-    ((uint64_t)(uint32_t)(correlation) | (uint64_t)((function)&0x7fffu) << 32 | \
-     (uint64_t) !!(is_driver) << 47)
+#define SONDE_API_CALL(correlation, function, is_driver)         \
+    (SONDE_CAST_(uint64_t, SONDE_CAST_(uint32_t, correlation)) | \
+     SONDE_CAST_(uint64_t, (function)&0x7fffu) << 32 | SONDE_CAST_(uint64_t, !!(is_driver)) << 47)
 /*
  * Begins the range of a call of the device's API; sonde_end() ends it. `name` is of sonde_intern(), `call`
  * is SONDE_API_CALL(). Returns when it began, of sonde_clock(); 0: it is not recorded.

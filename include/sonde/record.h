@@ -29,6 +29,8 @@
  * Errors:  marking never fails: events that cannot be written are counted and reported.
  * Parts:   this file is for programs that mark; it includes probe.h, for probes, and lane.h, the fast
  *          path that is compiled into the caller.
+ * Other languages: the library exports sonde_begin, sonde_end and all else that is inline here as plain
+ *          functions too, for programs that do not compile C (examples/rust, go, fortran).
  * Forks:   a new process (fork(), _Fork(), the system call clone) writes its own file from its first
  *          mark on, unless it shares its parent's memory (vfork).
  */
@@ -42,16 +44,11 @@
 #include "sonde/dtypes.h"
 #include "sonde/error.h"
 
-#ifdef __cplusplus
-/* In C a function may have the name of a struct; g++ takes it for one that hides a constructor. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /* ------------------------------------------------------------ start and stop */
 
-#define SONDE_DEFAULT_CHUNK_BYTES ((size_t)1 << 20)
+#define SONDE_DEFAULT_CHUNK_BYTES (SONDE_CAST_(size_t, 1) << 20)
 
 /* What happens when the trace reaches options.max_bytes. */
 enum sonde_limit {
@@ -95,17 +92,17 @@ struct sonde_options {
     struct sonde_schedule schedule;
     /* Called by the thread that is in step or stop. */
     void (*on_cycle)(const struct sonde_cycle *cycle, void *user);
-    void    *user;
-    uint32_t rank, world_size; /* UINT32_MAX: from $RANK and $WORLD_SIZE, if set */
-    bool     overwrite;        /* replace an existing trace instead of failing; never other files */
-    uint32_t subject_pid;      /* the process that the recording is about; 0: this one */
+    void       *user;
+    uint32_t    rank, world_size; /* UINT32_MAX: from $RANK and $WORLD_SIZE, if set */
+    bool        overwrite;   /* replace an existing trace instead of failing; never other files */
+    uint32_t    subject_pid; /* the process that the recording is about; 0: this one */
     const char *subject_program; /* what it runs, if not yet or no longer; NULL: /proc says */
 };
 
-#define SONDE_OPTIONS_INIT                                                                      \
-    {                                                                                           \
-        sizeof(struct sonde_options), NULL, 0, SONDE_LIMIT_STOP, 0, { 0, 0, 0, 0, 0, 0 }, NULL, \
-            NULL, UINT32_MAX, UINT32_MAX, true, 0, NULL                                         \
+#define SONDE_OPTIONS_INIT                                                                       \
+    {                                                                                            \
+        sizeof(struct sonde_options), SONDE_NULL_, 0, SONDE_LIMIT_STOP, 0, { 0, 0, 0, 0, 0, 0 }, \
+            SONDE_NULL_, SONDE_NULL_, UINT32_MAX, UINT32_MAX, true, 0, SONDE_NULL_               \
     }
 
 /*
@@ -201,16 +198,16 @@ struct sonde_tensor {
     __attribute__((cleanup(sonde_scope_end_), unused)) struct sonde_scope_ variable = { 0, 0 }; \
     SONDE_BEGIN_(name, &variable)
 
-#define sonde_begin(name) SONDE_BEGIN_(name, NULL)
-#define SONDE_BEGIN_(name, scope)                               \
-    __extension__({                                             \
-        if (SONDE_IS_LITERAL_(name)) {                          \
-            static struct sonde_site sonde_site_ = { NULL, 0 }; \
-            sonde_begin_named_(&sonde_site_, (name), (scope));  \
-        } else {                                                \
-            sonde_begin_text(name);                             \
-            sonde_scope_note_(scope);                           \
-        }                                                       \
+#define sonde_begin(name) SONDE_BEGIN_(name, SONDE_NULL_)
+#define SONDE_BEGIN_(name, scope)                                      \
+    __extension__({                                                    \
+        if (SONDE_IS_LITERAL_(name)) {                                 \
+            static struct sonde_site sonde_site_ = { SONDE_NULL_, 0 }; \
+            sonde_begin_named_(&sonde_site_, (name), (scope));         \
+        } else {                                                       \
+            sonde_begin_text(name);                                    \
+            sonde_scope_note_(scope);                                  \
+        }                                                              \
     })
 
 /*
@@ -244,6 +241,8 @@ struct sonde_site {
 static inline void sonde_begin_site(struct sonde_site *site);
 static inline void sonde_end(void);
 SONDE_API void     sonde_begin_text(const char *name);
+/* The macro as a function, which looks its name up each time. */
+SONDE_API void(sonde_begin)(const char *name);
 
 /* These describe the innermost open range of the calling thread. */
 SONDE_API void sonde_range_shapes(const struct sonde_tensor *tensors, size_t count);
@@ -260,7 +259,7 @@ struct sonde_device {
 };
 static inline struct sonde_device sonde_device(unsigned type, int index)
 {
-    struct sonde_device device = { (uint16_t)type, (int16_t)index };
+    struct sonde_device device = { SONDE_CAST_(uint16_t, type), SONDE_CAST_(int16_t, index) };
     return device;
 }
 #define SONDE_CPU sonde_device(SONDE_DEVICE_CPU, -1)
@@ -280,8 +279,5 @@ SONDE_API void sonde_link_to(uint64_t id);
 
 #include "sonde/lane.h"
 
-#ifdef __cplusplus
-}
-#pragma GCC diagnostic pop
-#endif
+SONDE_C_END_
 #endif

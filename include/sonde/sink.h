@@ -16,9 +16,7 @@
 
 #include "sonde/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /* `write` takes all `length` bytes, or returns false and leaves the reason in errno. */
 struct sonde_sink {
@@ -40,7 +38,5 @@ SONDE_API struct sonde_sink sonde_sink_fd(int fd);
 SONDE_API struct sonde_sink sonde_sink_buffer(struct sonde_buffer *buffer);
 SONDE_API void              sonde_buffer_release(struct sonde_buffer *buffer);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

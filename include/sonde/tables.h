@@ -17,9 +17,7 @@
 
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 enum sonde_column_type {
     SONDE_COLUMN_INTEGER, /* int64_t */
@@ -46,9 +44,11 @@ SONDE_API const char *sonde_table_name(size_t index);
  * Errors: SONDE_E_ARGUMENT for a table that does not exist (the message lists those that do);
  *         SONDE_E_NOMEM, as sonde_trace_walk(). Then *out is NULL.
  */
-SONDE_API enum sonde_status sonde_table_new(struct sonde_trace *trace, const char *name,
-                                            struct sonde_table **out, struct sonde_error *err);
-SONDE_API void              sonde_table_free(struct sonde_table *table);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_table_new(struct sonde_trace  *trace,
+                                                          const char          *name,
+                                                          struct sonde_table **out,
+                                                          struct sonde_error  *err);
+SONDE_API void                            sonde_table_free(struct sonde_table *table);
 
 SONDE_API size_t sonde_table_row_count(const struct sonde_table *table);
 /* By index; NULL past the last. */
@@ -62,7 +62,5 @@ SONDE_API struct sonde_text sonde_table_text(const struct sonde_table *table, si
 #define SONDE_JOB_SIZE 34
 SONDE_API void sonde_trace_job(const struct sonde_trace *trace, char job[SONDE_JOB_SIZE]);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -14,9 +14,7 @@
 
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 struct sonde_tensor_line {
     struct sonde_text function, file, source;
@@ -30,16 +28,14 @@ struct sonde_tensor_line {
 
 struct sonde_tensor_lines; /* opaque */
 /* Owns: the caller, until sonde_tensor_lines_free(). */
-SONDE_API enum sonde_status sonde_tensor_lines_new(struct sonde_trace         *trace,
-                                                   struct sonde_tensor_lines **out,
-                                                   struct sonde_error         *err);
-SONDE_API void              sonde_tensor_lines_free(struct sonde_tensor_lines *lines);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_tensor_lines_new(struct sonde_trace         *trace,
+                                                                 struct sonde_tensor_lines **out,
+                                                                 struct sonde_error         *err);
+SONDE_API void                            sonde_tensor_lines_free(struct sonde_tensor_lines *lines);
 /* Every line of every selected function, in order. */
 SONDE_API size_t sonde_tensor_lines_count(const struct sonde_tensor_lines *lines);
 SONDE_API const struct sonde_tensor_line *
 sonde_tensor_lines_row(const struct sonde_tensor_lines *lines, size_t index);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

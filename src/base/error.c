@@ -55,7 +55,7 @@ enum sonde_status snd_fail_os(struct sonde_error *err, enum sonde_status status,
     return status;
 }
 
-const char *snd_status_text(enum sonde_status status)
+const char *sonde_status_text(enum sonde_status status)
 {
     static const struct {
         enum sonde_status status;

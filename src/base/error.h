@@ -21,7 +21,4 @@ enum sonde_status snd_fail(struct sonde_error *err, enum sonde_status status, co
 enum sonde_status snd_fail_os(struct sonde_error *err, enum sonde_status status, const char *format,
                               ...) SONDE_PRINTF(3, 4);
 
-/* The short meaning of a status; "unknown status" for a value not in the list. */
-const char *snd_status_text(enum sonde_status status);
-
 #endif

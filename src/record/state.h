@@ -46,6 +46,7 @@
  *   thread/lane             enter, write, leave: the slow path of an event
  *   tables/naming           ids of names, for events and for probes
  *   thread/mark             events
+ *   thread/plain_marks      the inline ones as functions, for other languages
  *   thread/thread_naming    names of threads, the own and those that a sampler tells of
  *   tables/typed_facts      what is said of the run, typed
  *   tables/frame_symbols    the functions at the addresses of frames

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples, built by the very commands of examples/README.md, against the installed library."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -25,9 +26,27 @@ def built(tmp_path_factory):
     folder = base / "examples"
     shutil.copytree(ROOT / "examples", folder)
     (base / ".venv").symlink_to(ROOT / ".venv")
-    block = re.search(r"```sh\n(.*?)```", (folder / "README.md").read_text(), re.S).group(1)
-    run(["sh", "-ec", block], cwd=folder)
+    for block in re.findall(r"```sh\n(.*?)```", (folder / "README.md").read_text(), re.S):
+        run(["sh", "-ec", block], cwd=folder, env={**os.environ, "GOCACHE": str(base / "go"), "GOFLAGS": "-mod=mod"})
     return folder
+
+
+@pytest.mark.parametrize("language", ["rust", "go", "fortran"])
+def test_languages_without_the_header(built, language):
+    """They link the library's plain functions: the same program in each, with the same numbers."""
+    trace = f"{language}.sonde"
+    said = run([SONDE, "run", "-q", "-o", trace, "--", f"./primes-{language}"], cwd=built)
+    assert said.splitlines() == ["1229 primes below 10000", "2262 primes below 20000", "3245 primes below 30000"]
+    rows = json.loads(run([SONDE, "report", trace, "--view", "ops", "--json"], cwd=built))["rows"]
+    crossed = sum(len(range(i * i, limit, i)) for limit in (10_000, 20_000, 30_000)
+                  for i in range(2, limit) if all(i % d for d in range(2, int(i ** 0.5) + 1)))
+    assert {row["key"]: (row["count"], row["flops"]) for row in rows} == {"count": (3, 0), "sieve": (3, crossed)}
+    tree = json.loads(run([SONDE, "report", trace, "--view", "tree", "--json"], cwd=built))["rows"]
+    assert [row["name"] for row in tree if row["depth"] > 0] == ["count", "sieve"]
+    events = json.loads(run([SONDE, "export", trace, "--to", "json", "-o", "-"], cwd=built))["events"]
+    assert [event["value"] for event in events if event["kind"] == "counter"] == [1229, 2262, 3245]
+    assert [event["name"] for event in events if event["kind"] == "mark"] == ["done"]
+    assert len([event for event in events if event["kind"] == "step"]) == 3
 
 
 def test_convnet_by_run(built):

@@ -38,12 +38,13 @@ def ranges(trace):
     return {row["key"]: row["count"] for row in read_json("report", trace, "--view", "ops", "--json")["rows"]}
 
 
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize("standard", [11, 14, 17, 20])
-def test_the_header_is_clean_in_cxx(tmp_path, standard):
+def test_the_headers_are_clean_in_cxx(tmp_path, standard, compiler):
     library = flags("--variable=libdir")[0]
-    program = build("g++", PROGRAMS / "header.cc", tmp_path / "header", f"-std=c++{standard}", "-Wall", "-Wextra",
-                    "-Wshadow", "-Wconversion", "-Werror", "-I", ROOT / "include", *flags("--libs"),
-                    f"-Wl,-rpath,{library}")
+    program = build(compiler, PROGRAMS / "header.cc", tmp_path / "header", f"-std=c++{standard}", "-Wall", "-Wextra",
+                    "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Wzero-as-null-pointer-constant", "-Werror",
+                    "-I", ROOT / "include", *flags("--libs"), f"-Wl,-rpath,{library}")
     subprocess.run([program], check=True, cwd=tmp_path)
     assert ranges(tmp_path / "header.sonde")["innermost"] == 1
 

@@ -233,6 +233,8 @@ def test_symbols_refuses(tmp_path):
     for library in ("libx.so", "libx.a"):
         done = symbols(tmp_path / library)
         assert done.returncode == 1 and "stray" in done.stdout
+    said = symbols(tmp_path / "libx.so").stdout
+    assert "sonde_start without a version" in said and "does not export sonde_begin:" in said
 
 
 def test_setup_knows_its_groups():
