@@ -33,10 +33,12 @@ static bool look_at_event(const struct sonde_event *event, void *user)
     struct sonde_frame frames[4];
     char               text[64];
 
-    if (l->count++ < 1000) {
-        look(sonde_trace_string(l->trace, event->process, event->name));
-        sink += sonde_trace_shapes(l->trace, event->process, event->aux, text, sizeof text);
-        if (sonde_trace_stack(l->trace, event->process, event->aux, frames, 4) > 0)
+    if (l->count++ < 1000 && event->kind == SONDE_EVENT_BEGIN) {
+        look(sonde_trace_string(l->trace, event->process, event->begin.name));
+        sink += sonde_trace_shapes(l->trace, event->process, event->begin.shapes, text,
+                                   sizeof text);
+    } else if (l->count < 1000 && event->kind == SONDE_EVENT_SAMPLE) {
+        if (sonde_trace_stack(l->trace, event->process, event->sample.stack, frames, 4) > 0)
             look(frames[0].function);
     }
     sink += (uint64_t)event->time_ns;
@@ -61,7 +63,7 @@ static void look_at_tables(struct sonde_trace *trace)
 
 static void try_averages(struct sonde_trace *trace, unsigned groups)
 {
-    struct sonde_averages_options options = { .groups = groups };
+    struct sonde_averages_options options = { .struct_size = sizeof options, .groups = groups };
     struct sonde_averages        *averages;
 
     if (sonde_averages_new(trace, &options, &averages, NULL) != SONDE_OK)
@@ -123,7 +125,7 @@ static void try_summary(struct sonde_trace *trace)
 
 static void try_events(struct sonde_trace *trace, enum sonde_flops_mode flops)
 {
-    struct sonde_events_options options = { .flops = flops };
+    struct sonde_events_options options = { .struct_size = sizeof options, .flops = flops };
     struct sonde_events        *events;
 
     if (sonde_events_new(trace, &options, &events, NULL) != SONDE_OK)

@@ -21,9 +21,7 @@
 #include "sonde/samples.h"
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /* --------------------------------------------------------------- averages */
 
@@ -83,21 +81,25 @@ struct sonde_average {
 };
 
 struct sonde_averages_options {
-    unsigned              groups;      /* enum sonde_group, or-ed; 0: by name alone */
-    uint32_t              stack_depth; /* frames compared by SONDE_GROUP_STACK; 0: 5 */
-    bool                  top_level;   /* only ranges without a parent */
+    size_t   struct_size; /* sizeof(struct sonde_averages_options), as in the INIT macro */
+    unsigned groups;      /* enum sonde_group, or-ed; 0: by name alone */
+    uint32_t stack_depth; /* frames compared by SONDE_GROUP_STACK; 0: 5 */
+    bool     top_level;   /* only ranges without a parent */
     enum sonde_flops_mode flops;
 };
+#define SONDE_AVERAGES_OPTIONS_INIT                                          \
+    {                                                                        \
+        sizeof(struct sonde_averages_options), 0, 0, false, SONDE_FLOPS_FULL \
+    }
 
 struct sonde_averages; /* opaque */
 
 /* Owns: the caller, until sonde_averages_free(). `options` may be NULL. */
-SONDE_API enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
-                                               const struct sonde_averages_options *options,
-                                               struct sonde_averages              **out,
-                                               struct sonde_error                  *err);
-SONDE_API void              sonde_averages_free(struct sonde_averages *averages);
-SONDE_API size_t            sonde_averages_count(const struct sonde_averages *averages);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_averages_new(struct sonde_trace *trace, const struct sonde_averages_options *options,
+                   struct sonde_averages **out, struct sonde_error *err);
+SONDE_API void   sonde_averages_free(struct sonde_averages *averages);
+SONDE_API size_t sonde_averages_count(const struct sonde_averages *averages);
 /* Rows in the order in which their first ranges began, as torch lists them before sorting. */
 SONDE_API struct sonde_average sonde_averages_get(const struct sonde_averages *averages,
                                                   size_t                       index);
@@ -192,22 +194,27 @@ struct sonde_events_columns {
 SONDE_API bool sonde_call_asks(uint32_t function);
 
 struct sonde_events_options {
+    size_t struct_size; /* sizeof(struct sonde_events_options), as in the INIT macro */
     enum sonde_flops_mode flops;
     bool                  on_demand; /* columns are NULL until sonde_events_fill() has made them */
 };
+#define SONDE_EVENTS_OPTIONS_INIT                                    \
+    {                                                                \
+        sizeof(struct sonde_events_options), SONDE_FLOPS_FULL, false \
+    }
 
 struct sonde_events; /* opaque */
 /* Owns: the caller, until sonde_events_free(). `options` may be NULL. */
-SONDE_API enum sonde_status sonde_events_new(struct sonde_trace                *trace,
-                                             const struct sonde_events_options *options,
-                                             struct sonde_events **out, struct sonde_error *err);
-SONDE_API void              sonde_events_free(struct sonde_events *events);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_events_new(struct sonde_trace *trace, const struct sonde_events_options *options,
+                 struct sonde_events **out, struct sonde_error *err);
+SONDE_API void sonde_events_free(struct sonde_events *events);
 /*
  * Makes the column of that name (a member of struct sonde_events_columns), or all of them for NULL,
  * unless it is there already. Errors: SONDE_E_NOMEM, SONDE_E_ARGUMENT: there is no such column.
  */
-SONDE_API enum sonde_status sonde_events_fill(struct sonde_events *events, const char *column,
-                                              struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_events_fill(struct sonde_events *events, const char *column, struct sonde_error *err);
 SONDE_API const struct sonde_events_columns                             *
 sonde_events_columns(const struct sonde_events *events);
 SONDE_API size_t            sonde_events_text_count(const struct sonde_events *events);
@@ -246,11 +253,12 @@ struct sonde_module {
     bool calls_inferred; /* from its operators: TorchScript, or a trace without records of calls */
 };
 struct sonde_modules; /* opaque */
-SONDE_API enum sonde_status sonde_modules_new(struct sonde_trace    *trace,
-                                              enum sonde_flops_mode  flops,
-                                              struct sonde_modules **out, struct sonde_error *err);
-SONDE_API void              sonde_modules_free(struct sonde_modules *modules);
-SONDE_API size_t            sonde_modules_count(const struct sonde_modules *modules);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_modules_new(struct sonde_trace    *trace,
+                                                            enum sonde_flops_mode  flops,
+                                                            struct sonde_modules **out,
+                                                            struct sonde_error    *err);
+SONDE_API void                            sonde_modules_free(struct sonde_modules *modules);
+SONDE_API size_t                          sonde_modules_count(const struct sonde_modules *modules);
 /* Passes of a benchmark (bench.h) that this is the sum of; 0: not a benchmark. */
 SONDE_API uint64_t                   sonde_modules_passes(const struct sonde_modules *modules);
 SONDE_API const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules,
@@ -265,7 +273,8 @@ struct sonde_roof {
     uint32_t threads;          /* that measured it; 0: not told */
 };
 /* Measures this machine, in about 0.2 s. Errors: SONDE_E_NOMEM. Threads: one at a time. */
-SONDE_API enum sonde_status sonde_roof_measure(struct sonde_roof *out, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_roof_measure(struct sonde_roof  *out,
+                                                             struct sonde_error *err);
 /* As JSON: the value of the metadata machine.roof, by which the view roofline knows it. */
 #define SONDE_ROOF_TEXT 160
 SONDE_API void sonde_roof_text(const struct sonde_roof *roof, char out[SONDE_ROOF_TEXT]);
@@ -286,10 +295,11 @@ struct sonde_node {
 };
 struct sonde_tree; /* opaque */
 /* `per_thread`: the first level are the threads. Children are sorted by total time, longest first. */
-SONDE_API enum sonde_status        sonde_tree_new(struct sonde_trace *trace, bool per_thread,
-                                                  struct sonde_tree **out, struct sonde_error *err);
-SONDE_API void                     sonde_tree_free(struct sonde_tree *tree);
-SONDE_API size_t                   sonde_tree_count(const struct sonde_tree *tree);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_tree_new(struct sonde_trace *trace, bool per_thread,
+                                                         struct sonde_tree **out,
+                                                         struct sonde_error *err);
+SONDE_API void                            sonde_tree_free(struct sonde_tree *tree);
+SONDE_API size_t                          sonde_tree_count(const struct sonde_tree *tree);
 SONDE_API const struct sonde_node *sonde_tree_node(const struct sonde_tree *tree, size_t index);
 
 /* ------------------------------------------- summary: threads, steps, ledger */
@@ -339,9 +349,9 @@ struct sonde_summary_totals {
 };
 
 struct sonde_summary; /* opaque */
-SONDE_API enum sonde_status sonde_summary_new(struct sonde_trace *trace, struct sonde_summary **out,
-                                              struct sonde_error *err);
-SONDE_API void              sonde_summary_free(struct sonde_summary *summary);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_summary_new(struct sonde_trace *trace, struct sonde_summary **out, struct sonde_error *err);
+SONDE_API void sonde_summary_free(struct sonde_summary *summary);
 SONDE_API const struct sonde_summary_totals                  *
 sonde_summary_totals(const struct sonde_summary *summary);
 SONDE_API size_t sonde_summary_thread_count(const struct sonde_summary *summary);
@@ -354,7 +364,5 @@ SONDE_API size_t sonde_summary_ledger_count(const struct sonde_summary *summary)
 SONDE_API const struct sonde_ledger_item *sonde_summary_ledger(const struct sonde_summary *summary,
                                                                size_t                      i);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -24,9 +24,7 @@
 
 #include "sonde/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 #define SONDE_NONE UINT32_MAX /* rank, world size, thread: unknown */
 
@@ -64,9 +62,9 @@ struct sonde_thread {
  * Owns:   the caller owns *out and closes it with sonde_trace_close().
  * Errors: SONDE_E_IO, SONDE_E_FORMAT, SONDE_E_VERSION, SONDE_E_NOMEM; then *out is NULL.
  */
-SONDE_API enum sonde_status sonde_trace_open(const char *path, struct sonde_trace **out,
-                                             struct sonde_error *err);
-SONDE_API void              sonde_trace_close(struct sonde_trace *trace);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_trace_open(const char *path, struct sonde_trace **out, struct sonde_error *err);
+SONDE_API void sonde_trace_close(struct sonde_trace *trace);
 
 /* Processes and threads of the trace; indices start at 0. Borrowed until the trace is closed. */
 SONDE_API uint32_t                    sonde_trace_process_count(const struct sonde_trace *trace);
@@ -142,30 +140,91 @@ enum sonde_event_kind {
     SONDE_EVENT_ALLOC,
     SONDE_EVENT_FREE,
     SONDE_EVENT_ATTR,
-    SONDE_EVENT_END_AT,   /* the range inside which `aux` others of the thread are open ends */
-    SONDE_EVENT_END_KEY,  /* the range of the process that has `value` as its KEY attribute ends */
+    SONDE_EVENT_END_AT,
+    SONDE_EVENT_END_KEY,
     SONDE_EVENT_FUNCTION, /* a call of a Python function returned; not a range */
     SONDE_EVENT_DEVICE, /* a GPU did some work, which began then; in no order, whatever was asked */
+};
+
+/* What the kinds have besides. Ids are of the event's process: strings, stacks, frames, .. */
+struct sonde_event_begin {
+    uint32_t name;   /* string */
+    uint32_t shapes; /* tensor list; 0: none */
+};
+struct sonde_event_mark {
+    uint32_t name;  /* string */
+    uint32_t stack; /* 0: none */
+};
+struct sonde_event_step {
+    uint64_t number;
+};
+struct sonde_event_gap {
+    uint32_t events; /* lost */
+    uint32_t ends;   /* of recorded ranges, among them */
+};
+struct sonde_event_counter {
+    double   value;
+    uint32_t name; /* string */
+};
+struct sonde_event_link {
+    uint64_t id;
+    uint32_t kind;    /* as sonde_link() of probe.h has it */
+    bool     arrives; /* an arrow ends here; otherwise it begins */
+};
+struct sonde_event_sample {
+    uint64_t covered_ns; /* up to the event's time */
+    uint32_t stack;      /* 0: none */
+    uint32_t count;      /* samples in a row */
+    uint32_t state;      /* enum sonde_sample_state, or-ed */
+};
+struct sonde_event_memory {
+    uint64_t address, size_bytes;
+    uint32_t device; /* type << 16 | index; 0xffff: the default one */
+    uint32_t tag;
+};
+struct sonde_event_attr {
+    uint64_t value;
+    uint32_t key; /* enum sonde_attr of probe.h */
+};
+/* The range inside which `inner` others of the thread are open ends. */
+struct sonde_event_end_at {
+    uint32_t inner;
+};
+/* The range of the process that has this as its KEY attribute ends. */
+struct sonde_event_end_key {
+    uint64_t key;
+};
+struct sonde_event_function {
+    uint64_t duration_ns; /* up to the event's time */
+    uint32_t frame;
+    uint32_t id, parent; /* of this call and of the calling one; 0: unknown */
+    bool     resumed;    /* a generator or coroutine was resumed, not called */
+};
+struct sonde_event_device {
+    uint64_t duration_ns;
+    uint32_t work, queue; /* queue 0: none */
+    uint32_t correlation; /* of the call that asked for it; 0: none */
 };
 
 struct sonde_event {
     enum sonde_event_kind kind;
     uint32_t              process, thread; /* indices; sample: the thread that was sampled */
     int64_t               time_ns;         /* since the trace began */
-    uint32_t              name;            /* begin, mark, counter: string id; alloc, free: tag;
-                                              sample: how many in a row; function: frame id;
-                                              device: work id */
-    uint32_t aux;   /* begin: shapes; mark, sample: stack; link: kind; alloc, free: device;
-                                 attr: key; gap: ends lost; end_at: ranges open inside;
-                                 function: 1 if it was resumed, not called;
-                                 device: queue id, 0 none */
-    uint64_t value; /* step: number; link: id; alloc, free: address; attr: value;
-                                 gap: events lost; sample: ns that it covers, up to its
-                                 time; counter: bits of the double;
-                                 end_key: key; function: id, parent's id << 32;
-                                 device: correlation of the call that asked for it, 0 none */
-    uint64_t size;  /* alloc, free: bytes; link: 1 if it arrives; sample: enum sonde_sample_state;
-                                 function: ns that it took, up to its time; device: ns */
+    union {                                /* the member of the kind's name; END has none */
+        struct sonde_event_begin    begin;
+        struct sonde_event_mark     mark;
+        struct sonde_event_step     step;
+        struct sonde_event_gap      gap;
+        struct sonde_event_counter  counter;
+        struct sonde_event_link     link;
+        struct sonde_event_sample   sample;
+        struct sonde_event_memory   memory; /* ALLOC, FREE */
+        struct sonde_event_attr     attr;
+        struct sonde_event_end_at   end_at;
+        struct sonde_event_end_key  end_key;
+        struct sonde_event_function function;
+        struct sonde_event_device   device;
+    };
 };
 
 /* What a sampled thread was doing; none of the first three: idle. */
@@ -185,11 +244,10 @@ enum sonde_order {
 typedef bool sonde_event_fn(const struct sonde_event *event, void *user);
 
 /* Errors: none for damaged parts, which are skipped and counted; SONDE_E_IO, SONDE_E_NOMEM. */
-SONDE_API enum sonde_status sonde_trace_walk(struct sonde_trace *trace, enum sonde_order order,
-                                             sonde_event_fn *function, void *user,
-                                             struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_trace_walk(struct sonde_trace *trace,
+                                                           enum sonde_order    order,
+                                                           sonde_event_fn *function, void *user,
+                                                           struct sonde_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -32,7 +32,7 @@ static bool stop_at_range(const struct sonde_event *event, void *user)
     found->ranges = found->is_begun && !is_attribute;
     if (event->kind == SONDE_EVENT_BEGIN) {
         found->is_begun = true;
-    } else if (found->is_begun && is_attribute && event->aux == SND_ATTR_FRAME) {
+    } else if (found->is_begun && is_attribute && event->attr.key == SND_ATTR_FRAME) {
         found->is_begun = false;
         found->calls = true;
     }

@@ -78,7 +78,8 @@ struct found {
 
 static bool is_named(const struct found *found, const struct sonde_event *event, const char *name)
 {
-    return strcmp(sonde_trace_string(found->trace, event->process, event->name).bytes, name) == 0;
+    return strcmp(sonde_trace_string(found->trace, event->process, event->begin.name).bytes,
+                  name) == 0;
 }
 
 static bool check(const struct sonde_event *event, void *user)
@@ -88,19 +89,21 @@ static bool check(const struct sonde_event *event, void *user)
 
     if (t >= 64) {
         found->bad = true;
-    } else if (event->kind == SONDE_EVENT_BEGIN && event->aux == 0) {
+    } else if (event->kind == SONDE_EVENT_BEGIN && event->begin.shapes == 0) {
         found->bad |= !is_named(found, event, "leaf") || found->leaves[t] + 1 != found->begins[t];
         found->in_leaf[t] = true;
     } else if (event->kind == SONDE_EVENT_BEGIN) {
         char expected[16];
-        found->bad |= event->aux != ++found->begins[t] || found->ends[t] != event->aux - 1;
-        snprintf(expected, sizeof expected, "name %u", event->aux % 500);
+        found->bad |= event->begin.shapes != ++found->begins[t] ||
+                      found->ends[t] != event->begin.shapes - 1;
+        snprintf(expected, sizeof expected, "name %u", event->begin.shapes % 500);
         found->bad |= !is_named(found, event, expected);
     } else if (event->kind == SONDE_EVENT_END) {
         *(found->in_leaf[t] ? &found->leaves[t] : &found->ends[t]) += 1;
         found->in_leaf[t] = false;
     } else if (event->kind == SONDE_EVENT_ALLOC) {
-        found->bad |= event->size != found->begins[t] || event->size % 3 != 0;
+        found->bad |= event->memory.size_bytes != found->begins[t] ||
+                      event->memory.size_bytes % 3 != 0;
     } else {
         found->bad = true; /* nothing else was recorded, no gap either */
     }

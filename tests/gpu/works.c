@@ -52,13 +52,14 @@ static void attribute(const struct sonde_event *event)
 
     if (depth == 0)
         return;
-    if (event->aux == SND_ATTR_KEY)
-        open[depth - 1].key = event->value;
-    if (event->aux == SND_ATTR_API && call_count < CALLS)
-        calls[call_count++] =
-            (struct call){ SND_API_CORRELATION(event->value),    open[depth - 1].name,
-                           depth > 1 ? open[depth - 2].name : 0, event->process,
-                           SND_API_FUNCTION(event->value),       SND_API_IS_DRIVER(event->value) };
+    if (event->attr.key == SND_ATTR_KEY)
+        open[depth - 1].key = event->attr.value;
+    if (event->attr.key == SND_ATTR_API && call_count < CALLS)
+        calls[call_count++] = (struct call){
+            SND_API_CORRELATION(event->attr.value), open[depth - 1].name,
+            depth > 1 ? open[depth - 2].name : 0,   event->process,
+            SND_API_FUNCTION(event->attr.value),    SND_API_IS_DRIVER(event->attr.value)
+        };
 }
 
 static bool on_event(const struct sonde_event *event, void *user)
@@ -67,14 +68,14 @@ static bool on_event(const struct sonde_event *event, void *user)
 
     (void)user;
     if (event->kind == SONDE_EVENT_BEGIN && depth < DEPTH)
-        threads[event->thread].open[threads[event->thread].depth++] = (struct open){ event->name,
-                                                                                     0 };
+        threads[event->thread].open[threads[event->thread].depth++] =
+            (struct open){ event->begin.name, 0 };
     else if (event->kind == SONDE_EVENT_END && depth > 0)
         threads[event->thread].depth--;
-    else if (event->kind == SONDE_EVENT_END_AT && event->aux < depth)
-        close_at(event->thread, depth - 1 - event->aux);
+    else if (event->kind == SONDE_EVENT_END_AT && event->end_at.inner < depth)
+        close_at(event->thread, depth - 1 - event->end_at.inner);
     else if (event->kind == SONDE_EVENT_END_KEY)
-        close_key(event->value);
+        close_key(event->end_key.key);
     else if (event->kind == SONDE_EVENT_ATTR)
         attribute(event);
     return true;

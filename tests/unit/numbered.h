@@ -32,10 +32,11 @@ static inline bool numbered_check(const struct sonde_event *event, void *user)
     assert_true(event->thread < NUMBERED_THREADS);
     if (event->kind == SONDE_EVENT_BEGIN) {
         uint32_t expected = n->last[event->thread] + 1;
-        if (n->gaps ? event->aux < expected : event->aux != expected)
-            fail_msg("thread %u: range %u after %u", event->thread, event->aux, expected - 1);
+        if (n->gaps ? event->begin.shapes < expected : event->begin.shapes != expected)
+            fail_msg("thread %u: range %u after %u", event->thread, event->begin.shapes,
+                     expected - 1);
         assert_int_equal(n->depth[event->thread], 0);
-        n->last[event->thread] = event->aux;
+        n->last[event->thread] = event->begin.shapes;
         n->depth[event->thread]++;
         n->begins++;
     } else if (event->kind == SONDE_EVENT_END) {

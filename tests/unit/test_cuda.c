@@ -83,8 +83,8 @@ static bool count_event(const struct sonde_event *event, void *user)
     struct counted *counted = user;
 
     if (event->kind == SONDE_EVENT_BEGIN)
-        counted->name = event->name;
-    if (event->kind == SONDE_EVENT_ATTR && event->aux == SND_ATTR_API) {
+        counted->name = event->begin.name;
+    if (event->kind == SONDE_EVENT_ATTR && event->attr.key == SND_ATTR_API) {
         counted->apis++;
         counted->launches += is_named(counted->trace, counted->name, "cudaLaunchKernel");
         counted->copies += is_named(counted->trace, counted->name, "cudaMemcpyAsync");

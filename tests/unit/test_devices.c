@@ -212,10 +212,10 @@ static void the_public_walk_shows_it(void **state)
     struct sonde_trace *trace = scratch_open(path);
     assert_int_equal(sonde_trace_walk(trace, SONDE_BY_TIME, keep_device, &seen, NULL), SONDE_OK);
     assert_int_equal(seen.time_ns, 900);
-    assert_int_equal(seen.size, 50);
-    assert_int_equal(seen.name, m.kernel);
-    assert_int_equal(seen.aux, m.queue);
-    assert_int_equal(seen.value, 2);
+    assert_int_equal(seen.device.duration_ns, 50);
+    assert_int_equal(seen.device.work, m.kernel);
+    assert_int_equal(seen.device.queue, m.queue);
+    assert_int_equal(seen.device.correlation, 2);
     sonde_trace_close(trace);
 }
 

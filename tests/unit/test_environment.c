@@ -48,7 +48,7 @@ static bool keep_marks(const struct sonde_event *event, void *user)
     struct marks *marks = user;
 
     if (event->kind == SONDE_EVENT_MARK) {
-        struct sonde_text text = sonde_trace_string(marks->trace, event->process, event->name);
+        struct sonde_text text = sonde_trace_string(marks->trace, event->process, event->mark.name);
         strncat(marks->names, text.bytes, text.length);
         strcat(marks->names, ";");
     }

@@ -207,7 +207,9 @@ static void stacks_of_backward_ranges(void **state)
     sonde_buffer_release(&text);
     sonde_events_free(events);
 
-    struct sonde_averages_options options = { .groups = SONDE_GROUP_STACK, .stack_depth = 1 };
+    struct sonde_averages_options options = { .struct_size = sizeof options,
+                                              .groups = SONDE_GROUP_STACK,
+                                              .stack_depth = 1 };
     struct sonde_averages        *r;
     assert_int_equal(sonde_averages_new(trace, &options, &r, NULL), SONDE_OK);
     assert_true(text_is(find_average(r, "aten::mm")->stack, "net.py(7): forward"));
@@ -325,7 +327,8 @@ static void assert_equal_columns(const struct sonde_events *x, const struct sond
 /* A column is there once it was asked for, and is the same as when all are made at once. */
 static void columns_on_demand(void **state)
 {
-    const struct sonde_events_options options = { .on_demand = true };
+    const struct sonde_events_options options = { .struct_size = sizeof options,
+                                                  .on_demand = true };
     struct synth                     *s = synth_new(scratch_path("demand"), NULL);
     uint32_t                          t = synth_thread(s, "main", 0);
     struct sonde_events              *lazy;
@@ -410,7 +413,8 @@ static void calls_in_one_piece(void **state)
 
     (void)state;
     for (int flops = SONDE_FLOPS_FULL; flops <= SONDE_FLOPS_NONE; flops++) {
-        const struct sonde_events_options options = { .flops = (enum sonde_flops_mode)flops };
+        const struct sonde_events_options options = { .struct_size = sizeof options,
+                                                      .flops = (enum sonde_flops_mode)flops };
         struct sonde_events              *a, *b;
         assert_int_equal(sonde_events_new(whole, &options, &a, NULL), SONDE_OK);
         assert_int_equal(sonde_events_new(parts, &options, &b, NULL), SONDE_OK);

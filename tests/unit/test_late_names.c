@@ -144,7 +144,7 @@ static void check_stack(struct seen *seen, uint32_t process, uint32_t id)
 
 static void check_range(struct seen *seen, const struct sonde_event *event)
 {
-    struct sonde_text name = sonde_trace_string(seen->trace, event->process, event->name);
+    struct sonde_text name = sonde_trace_string(seen->trace, event->process, event->begin.name);
     char              shapes[64], expected[64];
 
     if (name.length > 4 && memcmp(name.bytes, "call", 4) == 0) {
@@ -154,7 +154,7 @@ static void check_range(struct seen *seen, const struct sonde_event *event)
         seen->early += check_text(name, "early") == 2;
     } else {
         unsigned i = check_text(name, "range");
-        sonde_trace_shapes(seen->trace, event->process, event->aux, shapes, sizeof shapes);
+        sonde_trace_shapes(seen->trace, event->process, event->begin.shapes, shapes, sizeof shapes);
         snprintf(expected, sizeof expected, ", %u]]", i);
         assert_non_null(strstr(shapes, expected));
         seen->last = i > seen->last ? i : seen->last;
@@ -164,11 +164,12 @@ static void check_range(struct seen *seen, const struct sonde_event *event)
 
 static void check_attr(struct seen *seen, const struct sonde_event *event)
 {
-    if (event->aux == SONDE_ATTR_STACK)
-        check_stack(seen, event->process, (uint32_t)event->value);
-    if (event->aux != SONDE_ATTR_MODULE)
+    if (event->attr.key == SONDE_ATTR_STACK)
+        check_stack(seen, event->process, (uint32_t)event->attr.value);
+    if (event->attr.key != SONDE_ATTR_MODULE)
         return;
-    check_text(sonde_trace_string(seen->trace, event->process, (uint32_t)event->value), "module");
+    check_text(sonde_trace_string(seen->trace, event->process, (uint32_t)event->attr.value),
+               "module");
     seen->modules++;
 }
 
@@ -182,10 +183,10 @@ static bool on_event(const struct sonde_event *event, void *user)
     } else if (event->kind == SONDE_EVENT_ATTR) {
         check_attr(seen, event);
     } else if (event->kind == SONDE_EVENT_SAMPLE) {
-        check_stack(seen, event->process, event->aux);
+        check_stack(seen, event->process, event->sample.stack);
         seen->samples++;
     } else if (event->kind == SONDE_EVENT_FUNCTION) {
-        assert_true(sonde_trace_frame(seen->trace, event->process, event->name, &frame));
+        assert_true(sonde_trace_frame(seen->trace, event->process, event->function.frame, &frame));
         check_text(frame.function, "function");
         seen->functions++;
     }

@@ -160,7 +160,9 @@ static long fail_each(use_fn *use, void *on)
         return status;                                                        \
     }
 
-USE(averages, &(struct sonde_averages_options){ .groups = 63 }, &made, NULL)
+USE(averages,
+    &(struct sonde_averages_options){ sizeof(struct sonde_averages_options), .groups = 63 }, &made,
+    NULL)
 USE(bench, &made, NULL)
 USE(graph, &made, NULL)
 USE(events, NULL, &made, NULL)
@@ -205,8 +207,10 @@ static enum sonde_status use_samples(void *trace)
 {
     struct sonde_samples *samples;
     enum sonde_status     status =
-        sonde_samples_new(trace, &(struct sonde_samples_options){ .hide_imports = true }, &samples,
-                          NULL);
+        sonde_samples_new(trace,
+                          &(struct sonde_samples_options){ sizeof(struct sonde_samples_options),
+                                                           .hide_imports = true },
+                          &samples, NULL);
 
     assert_int_equal(samples == NULL, status != SONDE_OK);
     if (status == SONDE_OK)
@@ -217,7 +221,8 @@ static enum sonde_status use_samples(void *trace)
 
 static enum sonde_status use_sample_functions(void *trace)
 {
-    const struct sonde_samples_options options = { .by = SONDE_SAMPLES_MERGED,
+    const struct sonde_samples_options options = { .struct_size = sizeof options,
+                                                   .by = SONDE_SAMPLES_MERGED,
                                                    .fold_recursion = true };
     struct sonde_samples              *samples, *merged = NULL;
     struct sonde_sample_functions     *functions = NULL;

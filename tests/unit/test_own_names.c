@@ -48,7 +48,8 @@ static bool on_event(const struct sonde_event *event, void *user)
 
     if (event->kind != SONDE_EVENT_BEGIN && event->kind != SONDE_EVENT_MARK)
         return true;
-    struct sonde_text name = sonde_trace_string(seen->trace, event->process, event->name);
+    uint32_t          id = event->kind == SONDE_EVENT_BEGIN ? event->begin.name : event->mark.name;
+    struct sonde_text name = sonde_trace_string(seen->trace, event->process, id);
     snprintf(text, sizeof text, "%.*s", (int)name.length, name.bytes);
     if (strcmp(text, "the same each time") == 0) {
         seen->same++;

@@ -4,7 +4,8 @@
 
 #include "format/codec.h"
 #include "format/layout.h"
-#include "scratch.h"
+#include "scratch.h" /* before it, cmocka and what that needs */
+#include "same_event.h"
 #include "snd_config.h"
 
 /* Every kind of event, on two threads that share a chunk, over several chunks. */
@@ -56,26 +57,13 @@ static struct events read_events(const char *path)
     return events;
 }
 
-/* Member by member: what lies between them is anything. */
-static void check_event(const struct sonde_event *x, const struct sonde_event *y)
-{
-    assert_int_equal(x->kind, y->kind);
-    assert_int_equal(x->process, y->process);
-    assert_int_equal(x->thread, y->thread);
-    assert_int_equal(x->time_ns, y->time_ns);
-    assert_int_equal(x->name, y->name);
-    assert_int_equal(x->aux, y->aux);
-    assert_int_equal(x->value, y->value);
-    assert_int_equal(x->size, y->size);
-}
-
 static void check_same(const char *a, const char *b)
 {
     struct events x = read_events(a), y = read_events(b);
 
     assert_int_equal(x.count, y.count);
     for (size_t i = 0; i < x.count; i++)
-        check_event(&x.list[i], &y.list[i]);
+        same_event(&x.list[i], &y.list[i]);
     free(x.list);
     free(y.list);
 }

@@ -21,10 +21,39 @@ static bool keep(const struct sonde_event *event, void *user)
     return true;
 }
 
+static uint32_t name_of(const struct sonde_event *event)
+{
+    return event->kind == SONDE_EVENT_BEGIN     ? event->begin.name
+           : event->kind == SONDE_EVENT_COUNTER ? event->counter.name
+                                                : event->mark.name;
+}
+
+/* The number that matters most, of kinds that have one. */
+static uint64_t value_of(const struct sonde_event *event)
+{
+    uint64_t bits = 0;
+
+    if (event->kind == SONDE_EVENT_COUNTER)
+        memcpy(&bits, &event->counter.value, sizeof bits);
+    return event->kind == SONDE_EVENT_ATTR   ? event->attr.value
+           : event->kind == SONDE_EVENT_LINK ? event->link.id
+           : event->kind == SONDE_EVENT_STEP ? event->step.number
+                                             : bits;
+}
+
+static uint64_t size_of(const struct sonde_event *event)
+{
+    bool is_memory = event->kind == SONDE_EVENT_ALLOC || event->kind == SONDE_EVENT_FREE;
+
+    return is_memory                         ? event->memory.size_bytes
+           : event->kind == SONDE_EVENT_LINK ? event->link.arrives
+                                             : 0;
+}
+
 static void expect_name(struct sonde_trace *trace, const struct sonde_event *event,
                         const char *name)
 {
-    struct sonde_text text = sonde_trace_string(trace, event->process, event->name);
+    struct sonde_text text = sonde_trace_string(trace, event->process, name_of(event));
 
     assert_int_equal(text.length, strlen(name));
     assert_memory_equal(text.bytes, name, text.length);
@@ -99,17 +128,15 @@ static void test_one_of_everything(void **state)
         assert_int_equal(event->kind, expected[i].kind);
         if (expected[i].name)
             expect_name(trace, event, expected[i].name);
-        if (event->kind != SONDE_EVENT_ALLOC && event->kind != SONDE_EVENT_FREE &&
-            event->kind != SONDE_EVENT_BEGIN)
-            assert_int_equal(event->value, expected[i].value);
-        assert_int_equal(event->size, expected[i].size);
+        assert_int_equal(value_of(event), expected[i].value);
+        assert_int_equal(size_of(event), expected[i].size);
         if (i > 0)
             assert_true(event->time_ns >= seen.events[i - 1].time_ns);
     }
     char text[128];
-    sonde_trace_shapes(trace, 0, (uint32_t)seen.events[1].value, text, sizeof text);
+    sonde_trace_shapes(trace, 0, (uint32_t)seen.events[1].attr.value, text, sizeof text);
     assert_string_equal(text, "[[8, 3, 224, 224], [], [[8], [8, 3]], []]");
-    assert_int_equal(seen.events[6].aux, 1u << 16 | 1);
+    assert_int_equal(seen.events[6].memory.device, 1u << 16 | 1);
     assert_true(sonde_trace_process(trace, 0)->closed);
     assert_int_equal(sonde_trace_process(trace, 0)->pid, getpid());
     assert_true(sonde_trace_process(trace, 0)->range_cost_ns > 0);
@@ -333,8 +360,9 @@ static bool count_calls(const struct sonde_event *event, void *user)
 
     counts->begins += event->kind == SONDE_EVENT_BEGIN;
     counts->ends += event->kind == SONDE_EVENT_END;
-    counts->numbered += is_attr && event->aux == SONDE_ATTR_SEQUENCE && event->value == 77;
-    counts->scoped += is_attr && event->aux == SONDE_ATTR_SCOPE && event->value == 2;
+    counts->numbered += is_attr && event->attr.key == SONDE_ATTR_SEQUENCE &&
+                        event->attr.value == 77;
+    counts->scoped += is_attr && event->attr.key == SONDE_ATTR_SCOPE && event->attr.value == 2;
     return true;
 }
 

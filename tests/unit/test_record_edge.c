@@ -29,8 +29,8 @@ static bool count(const struct sonde_event *event, void *user)
 
     if (event->kind == SONDE_EVENT_BEGIN) {
         counts->begins++;
-        if (event->aux > counts->latest)
-            counts->latest = event->aux;
+        if (event->begin.shapes > counts->latest)
+            counts->latest = event->begin.shapes;
     }
     return true;
 }

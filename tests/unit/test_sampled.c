@@ -71,7 +71,8 @@ static void test_native_frames(void **state)
     assert_int_equal(process->parent_pid, 7);
     assert_string_equal(process->program, "a child");
     struct sonde_frame shown;
-    assert_int_equal(sonde_trace_stack(trace, at->process, seen.list[0].aux, &shown, 1), 1);
+    assert_int_equal(sonde_trace_stack(trace, at->process, seen.list[0].sample.stack, &shown, 1),
+                     1);
     assert_string_equal(shown.function.bytes, "libx.so+0x1234");
     assert_string_equal(shown.file.bytes, "/lib/libx.so");
     sonde_trace_close(trace);
@@ -102,18 +103,18 @@ static void test_sampled_threads(void **state)
     const struct sonde_thread *thread = sonde_trace_thread(trace, seen.list[0].thread);
     assert_int_equal(thread->tid, 77);
     assert_string_equal(thread->name.bytes, "worker");
-    assert_int_equal(seen.list[0].name, 3);
-    assert_int_equal(seen.list[0].value, 3000);
-    assert_int_equal(seen.list[0].size, SONDE_SAMPLE_ON_CPU);
+    assert_int_equal(seen.list[0].sample.count, 3);
+    assert_int_equal(seen.list[0].sample.covered_ns, 3000);
+    assert_int_equal(seen.list[0].sample.state, SONDE_SAMPLE_ON_CPU);
     struct sonde_frame frames[4];
-    assert_int_equal(sonde_trace_stack(trace, 0, seen.list[0].aux, frames, 4), 2);
+    assert_int_equal(sonde_trace_stack(trace, 0, seen.list[0].sample.stack, frames, 4), 2);
     assert_string_equal(frames[0].function.bytes, "memcpy");
     assert_string_equal(frames[1].function.bytes, "work");
     assert_int_equal(frames[1].first_line, 3);
     assert_int_equal(frames[1].line, 5);
     uint64_t covered = 0;
     for (size_t i = 1; i < 4; i++)
-        covered += seen.list[i].value;
+        covered += seen.list[i].sample.covered_ns;
     assert_true(covered == 10000000000u);
     assert_int_equal(sonde_trace_thread(trace, seen.list[1].thread)->tid, getpid());
     sonde_trace_close(trace);
@@ -141,14 +142,14 @@ static void test_runs(void **state)
     assert_int_equal(seen.count, 3);
     const uint32_t samples[] = { 7, 0, 2 };
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(seen.list[i].name, samples[i]);
+        assert_int_equal(seen.list[i].sample.count, samples[i]);
         assert_int_equal(sonde_trace_thread(trace, seen.list[i].thread)->tid, 4242);
         if (i > 0) /* they follow each other */
-            assert_int_equal(seen.list[i].time_ns - (int64_t)seen.list[i].value,
+            assert_int_equal(seen.list[i].time_ns - (int64_t)seen.list[i].sample.covered_ns,
                              seen.list[i - 1].time_ns);
     }
-    assert_int_equal(seen.list[1].aux, seen.list[0].aux);
-    assert_int_equal(seen.list[1].size, SONDE_SAMPLE_GIL);
+    assert_int_equal(seen.list[1].sample.stack, seen.list[0].sample.stack);
+    assert_int_equal(seen.list[1].sample.state, SONDE_SAMPLE_GIL);
     sonde_trace_close(trace);
 }
 

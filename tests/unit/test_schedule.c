@@ -76,9 +76,9 @@ static bool collect_steps(const struct sonde_event *event, void *user)
     char *text = user;
 
     if (event->kind == SONDE_EVENT_STEP)
-        snprintf(text + strlen(text), 32, "S%u ", (unsigned)event->value);
+        snprintf(text + strlen(text), 32, "S%u ", (unsigned)event->step.number);
     else if (event->kind == SONDE_EVENT_BEGIN)
-        snprintf(text + strlen(text), 32, "B%u ", event->aux);
+        snprintf(text + strlen(text), 32, "B%u ", event->begin.shapes);
     return true;
 }
 

@@ -79,7 +79,7 @@ static bool on_event(const struct sonde_event *event, void *user)
     else if (event->kind == SONDE_EVENT_END)
         --*open;
     else if (event->kind == SONDE_EVENT_GAP)
-        *open -= (int64_t)event->aux;
+        *open -= (int64_t)event->gap.ends;
     d->most = *open > d->most ? *open : d->most;
     assert_true(*open >= 0);
     return true;

@@ -3,7 +3,8 @@
 #include "read/walk/trace_walk.h"
 
 #include "format/fields.h"
-#include "scratch.h"
+#include "scratch.h" /* before it, cmocka and what that needs */
+#include "same_event.h"
 
 #define KEPT 100000
 
@@ -77,47 +78,37 @@ static void fields_arrive(void **state)
     synth_alloc(s, t, 80, SND_DEVICE(1, 0), 0xabc, 64);
     synth_free(s, t, 90, SND_DEVICE(1, 0), 0xabc, 64);
     synth_close(s, true);
-    struct sonde_trace *trace = scratch_open(path);
-    struct events       e = walk(trace, SONDE_BY_THREAD);
-    double              value = -2.5;
-    uint64_t            bits;
-    memcpy(&bits, &value, sizeof bits);
+    struct sonde_trace      *trace = scratch_open(path);
+    struct events            e = walk(trace, SONDE_BY_THREAD);
     const struct sonde_event expected[] = {
-        { SONDE_EVENT_BEGIN, 0, 0, 10, 3, 4, 0, 0 },
-        { SONDE_EVENT_ATTR, 0, 0, 10, 0, SND_ATTR_FLOPS, 1000, 0 },
-        { SONDE_EVENT_ATTR, 0, 0, 10, 0, SND_ATTR_BYTES, UINT64_MAX, 0 },
-        { SONDE_EVENT_MARK, 0, 0, 20, 5, 6, 0, 0 },
-        { SONDE_EVENT_STEP, 0, 0, 30, 0, 0, UINT64_MAX - 1, 0 },
-        { SONDE_EVENT_GAP, 0, 0, 40, 0, 1, 7, 0 },
-        { SONDE_EVENT_COUNTER, 0, 0, 50, 8, 0, bits, 0 },
-        { SONDE_EVENT_LINK, 0, 0, 60, 0, SND_LINK_LAUNCH, 99, 1 },
-        { SONDE_EVENT_SAMPLE, 0, 0, 70, 1, 9, 1000, SONDE_SAMPLE_ON_CPU },
-        { SONDE_EVENT_SAMPLE, 0, 1, 75, 7, 9, 7000, SONDE_SAMPLE_GIL },
-        { SONDE_EVENT_SAMPLE, 0, 0, 77, 1, 9, 1, 0 },
-        { SONDE_EVENT_ALLOC, 0, 0, 80, 0, SND_DEVICE(1, 0), 0xabc, 64 },
-        { SONDE_EVENT_FREE, 0, 0, 90, 0, SND_DEVICE(1, 0), 0xabc, 64 },
+        { SONDE_EVENT_BEGIN, 0, 0, 10, .begin = { 3, 4 } },
+        { SONDE_EVENT_ATTR, 0, 0, 10, .attr = { 1000, SND_ATTR_FLOPS } },
+        { SONDE_EVENT_ATTR, 0, 0, 10, .attr = { UINT64_MAX, SND_ATTR_BYTES } },
+        { SONDE_EVENT_MARK, 0, 0, 20, .mark = { 5, 6 } },
+        { SONDE_EVENT_STEP, 0, 0, 30, .step = { UINT64_MAX - 1 } },
+        { SONDE_EVENT_GAP, 0, 0, 40, .gap = { 7, 1 } },
+        { SONDE_EVENT_COUNTER, 0, 0, 50, .counter = { -2.5, 8 } },
+        { SONDE_EVENT_LINK, 0, 0, 60, .link = { 99, SND_LINK_LAUNCH, true } },
+        { SONDE_EVENT_SAMPLE, 0, 0, 70, .sample = { 1000, 9, 1, SONDE_SAMPLE_ON_CPU } },
+        { SONDE_EVENT_SAMPLE, 0, 1, 75, .sample = { 7000, 9, 7, SONDE_SAMPLE_GIL } },
+        { SONDE_EVENT_SAMPLE, 0, 0, 77, .sample = { 1, 9, 1, 0 } },
+        { SONDE_EVENT_ALLOC, 0, 0, 80, .memory = { 0xabc, 64, SND_DEVICE(1, 0), 0 } },
+        { SONDE_EVENT_FREE, 0, 0, 90, .memory = { 0xabc, 64, SND_DEVICE(1, 0), 0 } },
     };
     assert_int_equal(e.count, sizeof expected / sizeof expected[0]);
-    for (size_t i = 0; i < e.count; i++) {
-        assert_int_equal(e.list[i].kind, expected[i].kind);
-        assert_int_equal(e.list[i].thread, expected[i].thread);
-        assert_int_equal(e.list[i].time_ns, expected[i].time_ns);
-        assert_int_equal(e.list[i].name, expected[i].name);
-        assert_int_equal(e.list[i].aux, expected[i].aux);
-        assert_int_equal(e.list[i].value, expected[i].value);
-        assert_int_equal(e.list[i].size, expected[i].size);
-    }
+    for (size_t i = 0; i < e.count; i++)
+        same_event(&e.list[i], &expected[i]);
     free(e.list);
     sonde_trace_close(trace);
 }
 
-static void expect_attrs(const struct events *e, size_t at, const struct sonde_event *expected,
+static void expect_attrs(const struct events *e, size_t at, const struct sonde_event_attr *expected,
                          size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(e->list[at + i].kind, SONDE_EVENT_ATTR);
-        assert_int_equal(e->list[at + i].aux, expected[i].aux);
-        assert_int_equal(e->list[at + i].value, expected[i].value);
+        assert_int_equal(e->list[at + i].attr.key, expected[i].key);
+        assert_int_equal(e->list[at + i].attr.value, expected[i].value);
     }
 }
 
@@ -149,18 +140,17 @@ static void calls_are_described(void **state)
     synth_call_range(s, t, 40, bare_id, 5); /* another chunk, where none was told */
     synth_call_range(s, other, 50, bare_id, 5);
     synth_close(s, true);
-    const struct sonde_event described[] = {
-        { .aux = SND_ATTR_SEQUENCE, .value = 0 },    { .aux = SND_ATTR_STRIDES, .value = 5 },
-        { .aux = SND_ATTR_ARGUMENTS, .value = 6 },   { .aux = SND_ATTR_SCOPE, .value = 2 },
-        { .aux = SND_ATTR_FWD_THREAD, .value = 10 }, { .aux = SND_ATTR_OVERLOAD, .value = 7 },
-        { .aux = SND_ATTR_STACK, .value = 8 },       { .aux = SND_ATTR_MODULE, .value = 9 },
+    const struct sonde_event_attr described[] = {
+        { 0, SND_ATTR_SEQUENCE }, { 5, SND_ATTR_STRIDES },     { 6, SND_ATTR_ARGUMENTS },
+        { 2, SND_ATTR_SCOPE },    { 10, SND_ATTR_FWD_THREAD }, { 7, SND_ATTR_OVERLOAD },
+        { 8, SND_ATTR_STACK },    { 9, SND_ATTR_MODULE },
     };
     struct sonde_trace *trace = scratch_open(path);
     for (int order = 0; order < 2; order++) {
         struct events e = walk(trace, order ? SONDE_BY_TIME : SONDE_BY_THREAD);
         assert_int_equal(e.count, 4 * 2 + 8 + 1);
-        assert_int_equal(e.list[0].name, 3);
-        assert_int_equal(e.list[0].aux, 4);
+        assert_int_equal(e.list[0].begin.name, 3);
+        assert_int_equal(e.list[0].begin.shapes, 4);
         expect_attrs(&e, 1, described, 8);
         assert_int_equal(e.list[9].kind, SONDE_EVENT_END);
         assert_int_equal(e.list[9].time_ns, 15);
@@ -186,7 +176,7 @@ static void unknown_call(void **state)
     struct sonde_trace *trace = scratch_open(path);
     struct events       e = walk(trace, SONDE_BY_THREAD);
     assert_int_equal(e.count, 2);
-    assert_int_equal(e.list[0].name, 0);
+    assert_int_equal(e.list[0].begin.name, 0);
     free(e.list);
     sonde_trace_close(trace);
 }
@@ -333,9 +323,9 @@ static void warmup_is_hidden(void **state)
     struct sonde_trace *trace = scratch_open(scratch_path("warm"));
     struct events       e = walk(trace, SONDE_BY_TIME);
     assert_int_equal(e.count, 5);
-    assert_int_equal(e.list[0].name, 3);
-    assert_int_equal(e.list[1].value, 2);
-    assert_int_equal(e.list[3].name, 4);
+    assert_int_equal(e.list[0].begin.name, 3);
+    assert_int_equal(e.list[1].attr.value, 2);
+    assert_int_equal(e.list[3].begin.name, 4);
     assert_int_equal(count(trace, SONDE_BY_THREAD).warmup_events, 6);
     free(e.list);
     sonde_trace_close(trace);

@@ -9,11 +9,6 @@
 #include "format/fields.h"
 #include "model/torch_stacks.h"
 
-static struct sonde_text name_of(const struct snd_chrome *chrome, const struct sonde_event *event)
-{
-    return sonde_trace_string(chrome->trace, event->process, event->name);
-}
-
 static void put_instant(struct snd_chrome *chrome, const struct sonde_event *event,
                         const char *category, const char *scope, struct sonde_text name)
 {
@@ -24,10 +19,11 @@ static void put_instant(struct snd_chrome *chrome, const struct sonde_event *eve
 
 static void put_mark(struct snd_chrome *chrome, const struct sonde_event *event)
 {
-    put_instant(chrome, event, "mark", "t", name_of(chrome, event));
-    if (event->aux != 0) {
+    put_instant(chrome, event, "mark", "t",
+                sonde_trace_string(chrome->trace, event->process, event->mark.name));
+    if (event->mark.stack != 0) {
         snd_json_object(&chrome->json, "args");
-        snd_chrome_stack(chrome, event->process, event->aux);
+        snd_chrome_stack(chrome, event->process, event->mark.stack);
         snd_json_end(&chrome->json);
     }
     snd_json_end(&chrome->json);
@@ -45,7 +41,7 @@ static void put_step(struct snd_chrome *chrome, const struct sonde_event *event)
         return;
     snd_buf_clear(&chrome->text);
     snd_buf_format(&chrome->text, is_torch ? "step %" PRIu64 : "ProfilerStep#%" PRIu64,
-                   event->value);
+                   event->step.number);
     put_instant(chrome, event, is_torch ? "mark" : "user_annotation", "p",
                 (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length });
     snd_json_end(&chrome->json);
@@ -53,16 +49,15 @@ static void put_step(struct snd_chrome *chrome, const struct sonde_event *event)
 
 static void put_counter(struct snd_chrome *chrome, const struct sonde_event *event)
 {
-    double value;
-
     /* torch writes GPU memory with each block instead. */
     if (snd_chrome_note_counter(chrome, event) && chrome->is_torch[event->process])
         return;
-    memcpy(&value, &event->value, sizeof value);
-    snd_chrome_open(chrome, "C", NULL, name_of(chrome, event), event->process, event->thread);
+    snd_chrome_open(chrome, "C", NULL,
+                    sonde_trace_string(chrome->trace, event->process, event->counter.name),
+                    event->process, event->thread);
     snd_json_us(&chrome->json, "ts", event->time_ns);
     snd_json_object(&chrome->json, "args");
-    snd_json_real(&chrome->json, "value", value);
+    snd_json_real(&chrome->json, "value", event->counter.value);
     snd_json_end(&chrome->json);
     snd_json_end(&chrome->json);
 }
@@ -84,19 +79,21 @@ static void put_address(struct snd_json *json, uint64_t address)
 static void put_memory(struct snd_chrome *chrome, const struct sonde_event *event, int64_t change,
                        int64_t total, int64_t reserved)
 {
-    int64_t size = event->size < INT64_MAX ? (int64_t)event->size : INT64_MAX;
+    int64_t size = event->memory.size_bytes < INT64_MAX ? (int64_t)event->memory.size_bytes
+                                                        : INT64_MAX;
     int64_t bytes = event->kind == SONDE_EVENT_ALLOC ? size : size > 0 ? -size : change;
 
     if (snd_chrome_hides(chrome, "cpu_instant_event"))
         return;
     put_instant(chrome, event, "cpu_instant_event", "t", snd_chrome_text("[memory]"));
     snd_json_object(&chrome->json, "args");
-    put_address(&chrome->json, event->value);
+    put_address(&chrome->json, event->memory.address);
     snd_json_int(&chrome->json, "Bytes", bytes);
-    snd_json_uint(&chrome->json, "Device Type", SND_DEVICE_TYPE(event->aux));
+    snd_json_uint(&chrome->json, "Device Type", SND_DEVICE_TYPE(event->memory.device));
     snd_json_int(&chrome->json, "Device Id",
-                 SND_DEVICE_INDEX(event->aux) == 0xffff ? -1
-                                                        : (int64_t)SND_DEVICE_INDEX(event->aux));
+                 SND_DEVICE_INDEX(event->memory.device) == 0xffff
+                     ? -1
+                     : (int64_t)SND_DEVICE_INDEX(event->memory.device));
     snd_json_int(&chrome->json, "Total Allocated", total);
     if (chrome->is_torch[event->process]) {
         snd_json_int(&chrome->json, "Total Reserved", reserved);
@@ -111,18 +108,18 @@ static void put_memory(struct snd_chrome *chrome, const struct sonde_event *even
 static void put_link(struct snd_chrome *chrome, const struct sonde_event *event)
 {
     static const char *const categories[] = { "flow", "flow", "fwdbwd", "ac2g" };
-    const char              *category = categories[event->aux < 4 ? event->aux : 0];
-    uint64_t                 id = event->value;
+    const char              *category = categories[event->link.kind < 4 ? event->link.kind : 0];
+    uint64_t                 id = event->link.id;
     char                     text[24];
 
-    if (event->aux == SND_LINK_FWD_BWD || event->aux == SND_LINK_LAUNCH)
+    if (event->link.kind == SND_LINK_FWD_BWD || event->link.kind == SND_LINK_LAUNCH)
         id += event->process * 0x9e3779b97f4a7c15u;
     snprintf(text, sizeof text, "0x%" PRIx64, id);
-    snd_chrome_open(chrome, event->size ? "f" : "s", category, snd_chrome_text(category),
+    snd_chrome_open(chrome, event->link.arrives ? "f" : "s", category, snd_chrome_text(category),
                     event->process, event->thread);
     snd_json_us(&chrome->json, "ts", event->time_ns);
     snd_json_text(&chrome->json, "id", text);
-    if (event->size)
+    if (event->link.arrives)
         snd_json_text(&chrome->json, "bp", "e");
     snd_json_end(&chrome->json);
 }
@@ -131,17 +128,18 @@ static void put_sample(struct snd_chrome *chrome, const struct sonde_event *even
 {
     put_instant(chrome, event, "sample", "t", snd_chrome_text("sample"));
     snd_json_object(&chrome->json, "args");
-    snd_chrome_stack(chrome, event->process, event->aux);
-    snd_json_uint(&chrome->json, "Covered ns", event->value);
-    snd_json_uint(&chrome->json, "Samples", event->name);
+    snd_chrome_stack(chrome, event->process, event->sample.stack);
+    snd_json_uint(&chrome->json, "Covered ns", event->sample.covered_ns);
+    snd_json_uint(&chrome->json, "Samples", event->sample.count);
     snd_json_end(&chrome->json);
     snd_json_end(&chrome->json);
 }
 
 static void put_function(struct snd_chrome *chrome, const struct sonde_event *event)
 {
-    int64_t           ns = event->size < INT64_MAX ? (int64_t)event->size : INT64_MAX;
-    struct sonde_text name = snd_chrome_function(chrome, event->process, event->name);
+    int64_t ns = event->function.duration_ns < INT64_MAX ? (int64_t)event->function.duration_ns
+                                                         : INT64_MAX;
+    struct sonde_text name = snd_chrome_function(chrome, event->process, event->function.frame);
     int32_t           module = snd_module_number(name);
 
     if (snd_chrome_hides(chrome, "python_function"))
@@ -150,11 +148,11 @@ static void put_function(struct snd_chrome *chrome, const struct sonde_event *ev
     snd_json_us(&chrome->json, "ts", event->time_ns - ns);
     snd_json_us(&chrome->json, "dur", ns);
     snd_json_object(&chrome->json, "args");
-    if (SND_HIGH(event->value) != 0)
-        snd_json_uint(&chrome->json, "Python parent id", SND_HIGH(event->value));
+    if (event->function.parent != 0)
+        snd_json_uint(&chrome->json, "Python parent id", event->function.parent);
     else if (chrome->is_torch[event->process])
         snd_json_null(&chrome->json, "Python parent id");
-    snd_json_uint(&chrome->json, "Python id", SND_LOW(event->value));
+    snd_json_uint(&chrome->json, "Python id", event->function.id);
     if (module >= 0)
         snd_json_int(&chrome->json, "Python module id", module);
     snd_json_uint(&chrome->json, "Ev Idx", chrome->numbers++);
@@ -164,11 +162,11 @@ static void put_function(struct snd_chrome *chrome, const struct sonde_event *ev
 
 static void put_gap(struct snd_chrome *chrome, const struct sonde_event *event)
 {
-    if (event->value == 0)
+    if (event->gap.events == 0)
         return;
     put_instant(chrome, event, "ledger", "t", snd_chrome_text("events lost"));
     snd_json_object(&chrome->json, "args");
-    snd_json_uint(&chrome->json, "Events", event->value);
+    snd_json_uint(&chrome->json, "Events", event->gap.events);
     snd_json_end(&chrome->json);
     snd_json_end(&chrome->json);
 }
@@ -188,7 +186,7 @@ bool snd_chrome_on_event(const struct sonde_event *event, const struct snd_live_
         int64_t total, reserved;
         snd_chrome_note_memory(chrome, event, change, &total, &reserved);
         /* A free of memory from before the recording, of unknown size: torch leaves it out. */
-        if (change->held != 0 || event->size != 0 || !chrome->is_torch[event->process])
+        if (change->held != 0 || event->memory.size_bytes != 0 || !chrome->is_torch[event->process])
             put_memory(chrome, event, change->held, total, reserved);
     } else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind]) {
         puts[event->kind](chrome, event);

@@ -41,15 +41,14 @@ static bool follows(struct sonde_text name, enum snd_known known, uint32_t *numb
 
 bool snd_chrome_note_counter(struct snd_chrome *chrome, const struct sonde_event *event)
 {
-    struct sonde_text name = sonde_trace_string(chrome->trace, event->process, event->name);
+    struct sonde_text name = sonde_trace_string(chrome->trace, event->process, event->counter.name);
     uint32_t          index;
-    double            value;
+    double            value = event->counter.value;
     bool              reserved = follows(name, SND_KNOWN_DEVICE_RESERVED, &index);
 
     if (!reserved && !follows(name, SND_KNOWN_DEVICE_ALLOCATED, &index))
         return false;
     struct snd_chrome_memory *m = find_memory(chrome, event->process, index);
-    memcpy(&value, &event->value, sizeof value);
     if (!m || !(value >= 0 && value < 0x1p62))
         return true;
     if (reserved)
@@ -64,13 +63,14 @@ void snd_chrome_note_memory(struct snd_chrome *chrome, const struct sonde_event 
 {
     *total = change->total;
     *reserved = 0;
-    if (SND_DEVICE_TYPE(event->aux) != 1)
+    if (SND_DEVICE_TYPE(event->memory.device) != 1)
         return;
-    struct snd_chrome_memory *m = find_memory(chrome, event->process, SND_DEVICE_INDEX(event->aux));
+    struct snd_chrome_memory *m = find_memory(chrome, event->process,
+                                              SND_DEVICE_INDEX(event->memory.device));
     if (!m)
         return;
     if (event->kind == SONDE_EVENT_FREE && change->held == 0) /* allocated before the recording */
-        m->early = snd_add(m->early, (int64_t)event->size);
+        m->early = snd_add(m->early, (int64_t)event->memory.size_bytes);
     m->total = change->total;
     *total = snd_add(m->total, snd_sub(m->before, m->early));
     *reserved = m->reserved;

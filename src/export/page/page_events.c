@@ -26,16 +26,17 @@ static void put_mark(struct snd_html *page, const struct sonde_event *event, uin
 static void on_mark(struct snd_html *page, const struct sonde_event *event)
 {
     put_mark(page, event,
-             snd_html_text(page, sonde_trace_string(page->trace, event->process, event->name)),
+             snd_html_text(page, sonde_trace_string(page->trace, event->process, event->mark.name)),
              MARK_PERSON);
 }
 
 static void on_gap(struct snd_html *page, const struct sonde_event *event)
 {
-    if (event->value == 0)
+    if (event->gap.events == 0)
         return;
     snd_buf_clear(&page->text);
-    snd_buf_format(&page->text, "%" PRIu64 " event%s lost", event->value, snd_plural(event->value));
+    snd_buf_format(&page->text, "%" PRIu32 " event%s lost", event->gap.events,
+                   snd_plural(event->gap.events));
     put_mark(page, event,
              snd_html_text(page, (struct sonde_text){ page->text.bytes, page->text.length }),
              MARK_LOST);
@@ -44,7 +45,7 @@ static void on_gap(struct snd_html *page, const struct sonde_event *event)
 static void on_step(struct snd_html *page, const struct sonde_event *event)
 {
     snd_html_value(&page->steps, 0, event->process);
-    snd_html_value(&page->steps, 1, event->value);
+    snd_html_value(&page->steps, 1, event->step.number);
     snd_html_signed(&page->steps, 2, event->time_ns);
     snd_html_entry(page, &page->steps);
 }
@@ -71,14 +72,14 @@ static struct sonde_text track_name(struct snd_html *page, const struct sonde_ev
                                     unsigned kind)
 {
     if (kind == TRACK_COUNTER)
-        return sonde_trace_string(page->trace, event->process, event->name);
+        return sonde_trace_string(page->trace, event->process, event->counter.name);
     snd_buf_clear(&page->text);
-    if (SND_DEVICE_TYPE(event->aux) == 0)
+    if (SND_DEVICE_TYPE(event->memory.device) == 0)
         snd_buf_text(&page->text, "Memory");
     else
         snd_buf_format(&page->text, "Memory of %s:%u",
-                       SND_DEVICE_TYPE(event->aux) == 1 ? "cuda" : "device",
-                       SND_DEVICE_INDEX(event->aux));
+                       SND_DEVICE_TYPE(event->memory.device) == 1 ? "cuda" : "device",
+                       SND_DEVICE_INDEX(event->memory.device));
     return (struct sonde_text){ page->text.bytes, page->text.length };
 }
 
@@ -105,11 +106,11 @@ static uint32_t find_track(struct snd_html *page, const struct sonde_event *even
 
 static void on_counter(struct snd_html *page, const struct sonde_event *event)
 {
-    uint32_t track = find_track(page, event, TRACK_COUNTER, event->name);
+    uint32_t track = find_track(page, event, TRACK_COUNTER, event->counter.name);
 
     snd_html_value(&page->counters, 0, track);
     snd_html_signed(&page->counters, 1, snd_sub(event->time_ns, page->last_counter_ns));
-    snd_html_raw(&page->counters, 2, &event->value, sizeof event->value);
+    snd_html_raw(&page->counters, 2, &event->counter.value, sizeof event->counter.value);
     page->last_counter_ns = event->time_ns;
     snd_html_entry(page, &page->counters);
 }
@@ -117,7 +118,7 @@ static void on_counter(struct snd_html *page, const struct sonde_event *event)
 static void on_memory(struct snd_html *page, const struct sonde_event *event,
                       const struct snd_live_change *change)
 {
-    uint32_t track = find_track(page, event, TRACK_MEMORY, event->aux);
+    uint32_t track = find_track(page, event, TRACK_MEMORY, event->memory.device);
 
     snd_html_value(&page->memory, 0, track);
     snd_html_signed(&page->memory, 1, snd_sub(event->time_ns, page->last_memory_ns));

@@ -8,7 +8,7 @@
 
 static struct snd_key key_of(const struct sonde_event *event)
 {
-    return (struct snd_key){ event->process, event->aux, event->value };
+    return (struct snd_key){ event->process, event->memory.device, event->memory.address };
 }
 
 /* `end_ns` INT64_MAX: it was not freed. */
@@ -51,8 +51,8 @@ static uint32_t take_place(struct snd_html *page)
 
 void snd_html_block_event(struct snd_html *page, const struct sonde_event *event, uint32_t track)
 {
-    if (SND_DEVICE_TYPE(event->aux) < 2)
-        page->has_memory_of[SND_DEVICE_TYPE(event->aux)] = true;
+    if (SND_DEVICE_TYPE(event->memory.device) < 2)
+        page->has_memory_of[SND_DEVICE_TYPE(event->memory.device)] = true;
     take_back(page, event); /* an address whose free was not seen */
     if (event->kind != SONDE_EVENT_ALLOC)
         return;
@@ -62,7 +62,7 @@ void snd_html_block_event(struct snd_html *page, const struct sonde_event *event
         return;
     }
     page->held[at] = (struct snd_html_held){ .start_ns = event->time_ns,
-                                             .bytes = event->size,
+                                             .bytes = event->memory.size_bytes,
                                              .thread = event->thread,
                                              .track = track,
                                              .is_held = true };

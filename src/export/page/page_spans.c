@@ -108,8 +108,9 @@ static void put_function(struct snd_html *page, const struct sonde_event *event)
     snd_html_value(&page->spans, 0, event->thread);
     put_place(page, 0, SND_HTML_PYTHON, SPAN_FUNCTION);
     snd_html_value(&page->spans, 2,
-                   snd_html_id(page, SND_HTML_FUNCTION, event->process, event->name));
-    put_times(page, event->thread, snd_sub(event->time_ns, (int64_t)event->size), event->time_ns);
+                   snd_html_id(page, SND_HTML_FUNCTION, event->process, event->function.frame));
+    put_times(page, event->thread, snd_sub(event->time_ns, (int64_t)event->function.duration_ns),
+              event->time_ns);
     for (uint32_t i = 5; i < page->spans.columns; i++)
         snd_html_value(&page->spans, i, 0);
     snd_html_entry(page, &page->spans);

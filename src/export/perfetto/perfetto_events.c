@@ -39,11 +39,11 @@ static void put_mark(struct snd_perfetto *p, const struct sonde_event *event)
 {
     struct snd_perfetto_place place =
         open_instant(p, event, track_of(event),
-                     sonde_trace_string(p->trace, event->process, event->name));
+                     sonde_trace_string(p->trace, event->process, event->mark.name));
 
     snd_buf_clear(&p->text);
-    if (event->aux != 0 &&
-        snd_stack_text(p->trace, event->process, event->aux, SIZE_MAX, ';', &p->text) > 0)
+    if (event->mark.stack != 0 &&
+        snd_stack_text(p->trace, event->process, event->mark.stack, SIZE_MAX, ';', &p->text) > 0)
         snd_perfetto_note_text(p, "Call stack",
                                (struct sonde_text){ p->text.bytes, p->text.length });
     snd_perfetto_put_event(p, place);
@@ -52,7 +52,7 @@ static void put_mark(struct snd_perfetto *p, const struct sonde_event *event)
 static void put_step(struct snd_perfetto *p, const struct sonde_event *event)
 {
     char name[48];
-    int  length = snprintf(name, sizeof name, "ProfilerStep#%" PRIu64, event->value);
+    int  length = snprintf(name, sizeof name, "ProfilerStep#%" PRIu64, event->step.number);
 
     snd_perfetto_put_event(p, open_instant(p, event,
                                            snd_perfetto_track(SND_TRACK_PROCESS, event->process, 0),
@@ -61,24 +61,24 @@ static void put_step(struct snd_perfetto *p, const struct sonde_event *event)
 
 static void put_gap(struct snd_perfetto *p, const struct sonde_event *event)
 {
-    if (event->value == 0)
+    if (event->gap.events == 0)
         return;
     struct snd_perfetto_place place = open_instant(p, event, track_of(event),
                                                    (struct sonde_text){ "events lost", 11 });
-    snd_perfetto_note_uint(p, "Events", event->value);
+    snd_perfetto_note_uint(p, "Events", event->gap.events);
     snd_perfetto_put_event(p, place);
 }
 
 /* As in the Chrome format: ids of arrows within a process include its number. */
 static void put_link(struct snd_perfetto *p, const struct sonde_event *event)
 {
-    uint64_t id = event->value;
+    uint64_t id = event->link.id;
 
-    if (event->aux == SND_LINK_FWD_BWD || event->aux == SND_LINK_LAUNCH)
+    if (event->link.kind == SND_LINK_FWD_BWD || event->link.kind == SND_LINK_LAUNCH)
         id += event->process * 0x9e3779b97f4a7c15u;
     struct snd_perfetto_place place = open_instant(p, event, track_of(event),
                                                    (struct sonde_text){ "flow", 4 });
-    snd_pb_fixed64(&p->packet, event->size ? SND_EVENT_LAST_FLOW : SND_EVENT_FLOW,
+    snd_pb_fixed64(&p->packet, event->link.arrives ? SND_EVENT_LAST_FLOW : SND_EVENT_FLOW,
                    (uint64_t)3 << 62 | id);
     snd_perfetto_put_event(p, place);
 }
@@ -115,15 +115,14 @@ static void describe_counter(struct snd_perfetto *p, uint32_t process, uint32_t 
 
 static void put_counter(struct snd_perfetto *p, const struct sonde_event *event)
 {
-    double   value;
     uint32_t number;
 
-    memcpy(&value, &event->value, sizeof value);
-    if (find_track(p, (struct snd_key){ event->process, event->name, KNOWN_COUNTER }, &number)) {
+    if (find_track(p, (struct snd_key){ event->process, event->counter.name, KNOWN_COUNTER },
+                   &number)) {
         describe_counter(p, event->process, number,
-                         sonde_trace_string(p->trace, event->process, event->name));
+                         sonde_trace_string(p->trace, event->process, event->counter.name));
     }
-    put_value(p, event->time_ns, number, value);
+    put_value(p, event->time_ns, number, event->counter.value);
 }
 
 static void put_memory(struct snd_perfetto *p, const struct sonde_event *event,
@@ -131,15 +130,17 @@ static void put_memory(struct snd_perfetto *p, const struct sonde_event *event,
 {
     uint32_t number;
 
-    if (find_track(p, (struct snd_key){ event->process, event->aux, KNOWN_MEMORY }, &number)) {
+    if (find_track(p, (struct snd_key){ event->process, event->memory.device, KNOWN_MEMORY },
+                   &number)) {
         snd_buf_clear(&p->text);
-        if (SND_DEVICE_TYPE(event->aux) == 0)
+        if (SND_DEVICE_TYPE(event->memory.device) == 0)
             snd_buf_text(&p->text, "memory");
-        else if (SND_DEVICE_TYPE(event->aux) == 1)
-            snd_buf_format(&p->text, "memory of cuda:%u", SND_DEVICE_INDEX(event->aux));
+        else if (SND_DEVICE_TYPE(event->memory.device) == 1)
+            snd_buf_format(&p->text, "memory of cuda:%u", SND_DEVICE_INDEX(event->memory.device));
         else
-            snd_buf_format(&p->text, "memory of device %u:%u", SND_DEVICE_TYPE(event->aux),
-                           SND_DEVICE_INDEX(event->aux));
+            snd_buf_format(&p->text, "memory of device %u:%u",
+                           SND_DEVICE_TYPE(event->memory.device),
+                           SND_DEVICE_INDEX(event->memory.device));
         describe_counter(p, event->process, number,
                          (struct sonde_text){ p->text.bytes, p->text.length });
     }
@@ -242,19 +243,20 @@ static void put_sample(struct snd_perfetto *p, const struct sonde_event *event)
 {
     enum { SAMPLE_PID = 2, SAMPLE_TID, SAMPLE_STACK };
     const struct sonde_thread *thread = sonde_trace_thread(p->trace, event->thread);
-    uint32_t                   count = event->name < SAMPLES_MAX ? event->name : SAMPLES_MAX;
+    uint32_t count = event->sample.count < SAMPLES_MAX ? event->sample.count : SAMPLES_MAX;
 
-    if (!(event->size & (SONDE_SAMPLE_GIL | SONDE_SAMPLE_ON_CPU)) || event->aux == 0)
+    if (!(event->sample.state & (SONDE_SAMPLE_GIL | SONDE_SAMPLE_ON_CPU)) ||
+        event->sample.stack == 0)
         return;
     count = count ? count : 1;
     for (uint32_t i = count; i-- > 0;) {
-        size_t packet = snd_perfetto_packet(p,
-                                            event->time_ns - (int64_t)(event->value / count * i));
-        tell_stack(p, event->process, event->aux);
+        size_t packet = snd_perfetto_packet(p, event->time_ns -
+                                                   (int64_t)(event->sample.covered_ns / count * i));
+        tell_stack(p, event->process, event->sample.stack);
         size_t sample = snd_pb_open(&p->packet, SND_PACKET_PERF_SAMPLE);
         snd_pb_uint(&p->packet, SAMPLE_PID, snd_export_pid(p->trace, thread->process));
         snd_pb_uint(&p->packet, SAMPLE_TID, thread->tid);
-        snd_pb_uint(&p->packet, SAMPLE_STACK, iid_of(event->process, event->aux));
+        snd_pb_uint(&p->packet, SAMPLE_STACK, iid_of(event->process, event->sample.stack));
         snd_pb_close(&p->packet, sample);
         snd_perfetto_put(p, packet);
     }
@@ -265,7 +267,7 @@ static void put_sample(struct snd_perfetto *p, const struct sonde_event *event)
 static void put_function(struct snd_perfetto *p, const struct sonde_event *event)
 {
     uint64_t track = snd_perfetto_track(SND_TRACK_CALLS, event->thread, 0);
-    int64_t  start = event->time_ns - (int64_t)event->size;
+    int64_t  start = event->time_ns - (int64_t)event->function.duration_ns;
 
     if (!p->known_calls[event->thread]) {
         p->known_calls[event->thread] = true;
@@ -274,7 +276,7 @@ static void put_function(struct snd_perfetto *p, const struct sonde_event *event
     }
     struct snd_perfetto_place place = snd_perfetto_event(p, start, SND_SLICE_BEGIN, track);
     snd_buf_clear(&p->text);
-    snd_function_text(p->trace, event->process, event->name, &p->text);
+    snd_function_text(p->trace, event->process, event->function.frame, &p->text);
     snd_pb_text(&p->packet, SND_EVENT_NAME, (struct sonde_text){ p->text.bytes, p->text.length });
     snd_perfetto_put_event(p, place);
     snd_perfetto_put_event(p, snd_perfetto_event(p, event->time_ns, SND_SLICE_END, track));

@@ -46,7 +46,7 @@ static double epoch_of(const struct writer *w, uint32_t process, int64_t ns)
 static bool is_memory(const struct writer *w, const struct sonde_event *event)
 {
     const char       *wanted = snd_known_name(SND_KNOWN_RSS);
-    struct sonde_text name = sonde_trace_string(w->trace, event->process, event->name);
+    struct sonde_text name = sonde_trace_string(w->trace, event->process, event->counter.name);
 
     return name.length == strlen(wanted) && memcmp(name.bytes, wanted, name.length) == 0;
 }
@@ -54,9 +54,8 @@ static bool is_memory(const struct writer *w, const struct sonde_event *event)
 static void put_memory(struct writer *w, const struct sonde_event *event)
 {
     char   mib[SND_NUMBER_MAX], when[SND_NUMBER_MAX];
-    double bytes;
+    double bytes = event->counter.value;
 
-    memcpy(&bytes, &event->value, sizeof bytes);
     if (!(bytes >= 0 && bytes < 1e18))
         return; /* no memory of a process */
     w->bytes[event->process] = bytes;

@@ -108,7 +108,7 @@ static void put_head(struct script *s, const struct head *head)
  * count of billions does not fill the disk. */
 static uint64_t merged_count(const struct sonde_event *sample, uint64_t total_ns)
 {
-    uint64_t most = total_ns / 1000 + 1, count = sample->name ? sample->name : 1;
+    uint64_t most = total_ns / 1000 + 1, count = sample->sample.count ? sample->sample.count : 1;
 
     return count < most ? count : most;
 }
@@ -116,13 +116,13 @@ static uint64_t merged_count(const struct sonde_event *sample, uint64_t total_ns
 static bool on_sample(void *user, const struct sonde_event *sample, uint32_t chain)
 {
     struct script *s = user;
-    uint64_t       total = sample->value & UINT32_MAX, count = merged_count(sample, total);
+    uint64_t total = sample->sample.covered_ns & UINT32_MAX, count = merged_count(sample, total);
 
-    if (!(sample->size & SONDE_SAMPLE_ON_CPU))
+    if (!(sample->sample.state & SONDE_SAMPLE_ON_CPU))
         return true;
     const struct sonde_thread *t = &s->trace->threads[sample->thread].shown;
-    size_t frames = snd_mixed_frames(&s->mixed, sample->process, sample->aux, chain, s->frames,
-                                     SND_MIXED_FRAMES_MAX);
+    size_t frames = snd_mixed_frames(&s->mixed, sample->process, sample->sample.stack, chain,
+                                     s->frames, SND_MIXED_FRAMES_MAX);
     put_stack(s, sample->process, s->frames,
               frames < SND_MIXED_FRAMES_MAX ? frames : SND_MIXED_FRAMES_MAX);
     for (uint64_t i = 0; i < count && !s->out->failed; i++) {

@@ -49,7 +49,8 @@ static bool on_sample(void *user, const struct sonde_event *event, uint32_t chai
         return false;
     }
     uint32_t at = g->count++;
-    g->samples[at] = (struct sample){ event->aux, chain, (uint32_t)event->value, 0 };
+    g->samples[at] = (struct sample){ event->sample.stack, chain,
+                                      (uint32_t)event->sample.covered_ns, 0 };
     if (g->last[event->thread] != 0)
         g->samples[g->last[event->thread] - 1].next = at + 1;
     else

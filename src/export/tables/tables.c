@@ -281,58 +281,56 @@ static void add_place(struct writer *w, const struct sonde_event *e)
 
 static void write_sample(struct writer *w, const struct sonde_event *e)
 {
-    write_stack(w, e->process, e->aux);
+    write_stack(w, e->process, e->sample.stack);
     add_place(w, e);
-    add_number(w, (int64_t)e->value);
-    add_number(w, e->name);
-    add_number(w, (e->size & SONDE_SAMPLE_ON_CPU) != 0);
-    add_number(w, (e->size & SONDE_SAMPLE_GIL) != 0);
-    add_stack(w, e->aux);
+    add_number(w, (int64_t)e->sample.covered_ns);
+    add_number(w, e->sample.count);
+    add_number(w, (e->sample.state & SONDE_SAMPLE_ON_CPU) != 0);
+    add_number(w, (e->sample.state & SONDE_SAMPLE_GIL) != 0);
+    add_stack(w, e->sample.stack);
     end_row(w, SND_TABLE_samples);
 }
 
 /* A free without a size, as torch has it of the CPU, frees what was allocated there. */
 static int64_t size_of(struct writer *w, const struct sonde_event *e)
 {
-    bool           frees = e->kind == SONDE_EVENT_FREE;
-    const uint64_t words[4] = { frees ? SND_EV_FREE : SND_EV_ALLOC, e->aux, e->value, e->size };
+    bool                   frees = e->kind == SONDE_EVENT_FREE;
+    const uint64_t         words[4] = { frees ? SND_EV_FREE : SND_EV_ALLOC, e->memory.device,
+                                e->memory.address, e->memory.size_bytes };
     struct snd_live_change change = snd_live_event(&w->live, e->process, words);
 
     w->out_of_memory |= w->live.failed;
-    return frees && e->size == 0 ? -change.counted : (int64_t)e->size;
+    return frees && e->memory.size_bytes == 0 ? -change.counted : (int64_t)e->memory.size_bytes;
 }
 
 static void write_memory(struct writer *w, const struct sonde_event *e)
 {
     add_place(w, e);
     add_number(w, e->kind == SONDE_EVENT_FREE);
-    add_number(w, SND_DEVICE_TYPE(e->aux));
-    if (SND_DEVICE_INDEX(e->aux) == 0xffff)
+    add_number(w, SND_DEVICE_TYPE(e->memory.device));
+    if (SND_DEVICE_INDEX(e->memory.device) == 0xffff)
         add_null(w);
     else
-        add_number(w, SND_DEVICE_INDEX(e->aux));
-    add_number(w, (int64_t)e->value);
+        add_number(w, SND_DEVICE_INDEX(e->memory.device));
+    add_number(w, (int64_t)e->memory.address);
     add_number(w, size_of(w, e));
     end_row(w, SND_TABLE_memory);
 }
 
 static void write_counter(struct writer *w, const struct sonde_event *e)
 {
-    double value;
-
-    memcpy(&value, &e->value, sizeof value);
     add_place(w, e);
-    add_text(w, sonde_trace_string(w->trace, e->process, e->name));
-    add_real(w, value);
+    add_text(w, sonde_trace_string(w->trace, e->process, e->counter.name));
+    add_real(w, e->counter.value);
     end_row(w, SND_TABLE_counters);
 }
 
 static void write_mark(struct writer *w, const struct sonde_event *e)
 {
-    write_stack(w, e->process, e->aux);
+    write_stack(w, e->process, e->mark.stack);
     add_place(w, e);
-    add_text(w, sonde_trace_string(w->trace, e->process, e->name));
-    add_stack(w, e->aux);
+    add_text(w, sonde_trace_string(w->trace, e->process, e->mark.name));
+    add_stack(w, e->mark.stack);
     end_row(w, SND_TABLE_marks);
 }
 

@@ -119,9 +119,9 @@ static void put_thread(struct dump *dump, uint32_t index)
     snd_json_end(json);
 }
 
-static void put_name(struct dump *dump, const struct sonde_event *event)
+static void put_name(struct dump *dump, const struct sonde_event *event, uint32_t id)
 {
-    struct sonde_text name = sonde_trace_string(dump->trace, event->process, event->name);
+    struct sonde_text name = sonde_trace_string(dump->trace, event->process, id);
 
     snd_json_string(&dump->json, "name", name.bytes, name.length);
 }
@@ -164,8 +164,8 @@ static void put_shapes(struct dump *dump, const struct sonde_event *event, uint6
 
 static void put_begin(struct dump *dump, const struct sonde_event *event)
 {
-    put_name(dump, event);
-    put_shapes(dump, event, event->aux);
+    put_name(dump, event, event->begin.name);
+    put_shapes(dump, event, event->begin.shapes);
 }
 
 static void put_end(struct dump *dump, const struct sonde_event *event)
@@ -176,67 +176,64 @@ static void put_end(struct dump *dump, const struct sonde_event *event)
 
 static void put_end_at(struct dump *dump, const struct sonde_event *event)
 {
-    snd_json_uint(&dump->json, "inner", event->aux);
+    snd_json_uint(&dump->json, "inner", event->end_at.inner);
 }
 
 static void put_end_key(struct dump *dump, const struct sonde_event *event)
 {
-    snd_json_uint(&dump->json, "key", event->value);
+    snd_json_uint(&dump->json, "key", event->end_key.key);
 }
 
 static void put_mark(struct dump *dump, const struct sonde_event *event)
 {
-    put_name(dump, event);
-    put_stack(dump, event, event->aux);
+    put_name(dump, event, event->mark.name);
+    put_stack(dump, event, event->mark.stack);
 }
 
 static void put_step(struct dump *dump, const struct sonde_event *event)
 {
-    snd_json_uint(&dump->json, "number", event->value);
+    snd_json_uint(&dump->json, "number", event->step.number);
 }
 
 static void put_gap(struct dump *dump, const struct sonde_event *event)
 {
-    snd_json_uint(&dump->json, "events_lost", event->value);
-    if (event->aux == SND_GAP_ALL)
+    snd_json_uint(&dump->json, "events_lost", event->gap.events);
+    if (event->gap.ends == SND_GAP_ALL)
         snd_json_text(&dump->json, "ends_lost", "all");
     else
-        snd_json_uint(&dump->json, "ends_lost", event->aux);
+        snd_json_uint(&dump->json, "ends_lost", event->gap.ends);
 }
 
 static void put_counter(struct dump *dump, const struct sonde_event *event)
 {
-    double value;
-
-    memcpy(&value, &event->value, sizeof value);
-    put_name(dump, event);
-    snd_json_real(&dump->json, "value", value);
+    put_name(dump, event, event->counter.name);
+    snd_json_real(&dump->json, "value", event->counter.value);
 }
 
 static void put_link(struct dump *dump, const struct sonde_event *event)
 {
-    snd_json_uint(&dump->json, "link_kind", event->aux);
-    snd_json_bool(&dump->json, "arrives", event->size != 0);
-    snd_json_uint(&dump->json, "id", event->value);
+    snd_json_uint(&dump->json, "link_kind", event->link.kind);
+    snd_json_bool(&dump->json, "arrives", event->link.arrives);
+    snd_json_uint(&dump->json, "id", event->link.id);
 }
 
 static void put_sample(struct dump *dump, const struct sonde_event *event)
 {
-    snd_json_uint(&dump->json, "covered_ns", event->value);
-    snd_json_uint(&dump->json, "samples", event->name);
-    snd_json_uint(&dump->json, "state", event->size);
-    put_stack(dump, event, event->aux);
+    snd_json_uint(&dump->json, "covered_ns", event->sample.covered_ns);
+    snd_json_uint(&dump->json, "samples", event->sample.count);
+    snd_json_uint(&dump->json, "state", event->sample.state);
+    put_stack(dump, event, event->sample.stack);
 }
 
 static void put_memory(struct dump *dump, const struct sonde_event *event)
 {
-    snd_json_uint(&dump->json, "device_type", SND_DEVICE_TYPE(event->aux));
-    if (SND_DEVICE_INDEX(event->aux) != 0xffff)
-        snd_json_uint(&dump->json, "device_index", SND_DEVICE_INDEX(event->aux));
-    snd_json_uint(&dump->json, "address", event->value);
-    snd_json_uint(&dump->json, "size_bytes", event->size);
-    if (event->name != 0)
-        snd_json_uint(&dump->json, "tag", event->name);
+    snd_json_uint(&dump->json, "device_type", SND_DEVICE_TYPE(event->memory.device));
+    if (SND_DEVICE_INDEX(event->memory.device) != 0xffff)
+        snd_json_uint(&dump->json, "device_index", SND_DEVICE_INDEX(event->memory.device));
+    snd_json_uint(&dump->json, "address", event->memory.address);
+    snd_json_uint(&dump->json, "size_bytes", event->memory.size_bytes);
+    if (event->memory.tag != 0)
+        snd_json_uint(&dump->json, "tag", event->memory.tag);
 }
 
 static void put_attr(struct dump *dump, const struct sonde_event *event)
@@ -251,24 +248,24 @@ static void put_attr(struct dump *dump, const struct sonde_event *event)
 #include "format/attrs.def"
 #undef SND_ATTR
     };
-    bool known = event->aux < sizeof keys / sizeof keys[0] && keys[event->aux].name;
+    bool known = event->attr.key < sizeof keys / sizeof keys[0] && keys[event->attr.key].name;
 
     if (!known) {
-        snd_json_uint(&dump->json, "key", event->aux);
-        snd_json_uint(&dump->json, "value", event->value);
+        snd_json_uint(&dump->json, "key", event->attr.key);
+        snd_json_uint(&dump->json, "value", event->attr.value);
         return;
     }
-    snd_json_text(&dump->json, "key", keys[event->aux].name);
-    if (keys[event->aux].form == STACK) {
-        put_stack(dump, event, event->value);
-    } else if (keys[event->aux].form == SHAPES) {
-        put_shapes(dump, event, event->value);
-    } else if (keys[event->aux].form == STRING) {
+    snd_json_text(&dump->json, "key", keys[event->attr.key].name);
+    if (keys[event->attr.key].form == STACK) {
+        put_stack(dump, event, event->attr.value);
+    } else if (keys[event->attr.key].form == SHAPES) {
+        put_shapes(dump, event, event->attr.value);
+    } else if (keys[event->attr.key].form == STRING) {
         struct sonde_text text = sonde_trace_string(dump->trace, event->process,
-                                                    (uint32_t)event->value);
+                                                    (uint32_t)event->attr.value);
         snd_json_string(&dump->json, "value", text.bytes, text.length);
     } else {
-        snd_json_uint(&dump->json, "value", event->value);
+        snd_json_uint(&dump->json, "value", event->attr.value);
     }
 }
 
@@ -286,8 +283,8 @@ static void put_device(struct dump *dump, const struct sonde_event *event)
     };
     const struct snd_tables *t = &dump->trace->processes[event->process].tables;
 
-    if (event->name < t->work_count) {
-        const struct snd_work_record *work = &t->works[event->name];
+    if (event->device.work < t->work_count) {
+        const struct snd_work_record *work = &t->works[event->device.work];
         struct sonde_text name = sonde_trace_string(dump->trace, event->process, work->name);
         snd_json_string(&dump->json, "name", name.bytes, name.length);
         if (work->kind < sizeof kinds / sizeof kinds[0] && kinds[work->kind])
@@ -295,15 +292,15 @@ static void put_device(struct dump *dump, const struct sonde_event *event)
         if (work->bytes != 0)
             snd_json_uint(&dump->json, "size_bytes", work->bytes);
     }
-    if (event->aux != 0 && event->aux < t->queue_count) {
-        const struct snd_queue_record *queue = &t->queues[event->aux];
+    if (event->device.queue != 0 && event->device.queue < t->queue_count) {
+        const struct snd_queue_record *queue = &t->queues[event->device.queue];
         snd_json_uint(&dump->json, "device_type", SND_DEVICE_TYPE(queue->device));
         snd_json_uint(&dump->json, "device_index", SND_DEVICE_INDEX(queue->device));
         snd_json_uint(&dump->json, "stream", queue->stream);
     }
-    snd_json_uint(&dump->json, "duration_ns", event->size);
-    if (event->value != 0)
-        snd_json_uint(&dump->json, "correlation", event->value);
+    snd_json_uint(&dump->json, "duration_ns", event->device.duration_ns);
+    if (event->device.correlation != 0)
+        snd_json_uint(&dump->json, "correlation", event->device.correlation);
 }
 
 static bool on_event(const struct sonde_event *event, void *user)

@@ -226,11 +226,11 @@ void snd_gpu_host_event(struct snd_gpu_host *h, const struct snd_lane *lane, int
 
     if (SND_EVENT_KIND(words[0]) != SND_EV_FUNCTION ||
         !snd_event_show(g->trace, lane->thread, ns, words, &event) ||
-        event.size > (uint64_t)INT64_MAX)
+        event.function.duration_ns > (uint64_t)INT64_MAX)
         return;
     struct early function = { .thread = snd_subject_thread(g->trace, lane->thread, words),
-                              .frame = event.name,
-                              .start_ns = snd_sub(ns, (int64_t)event.size),
+                              .frame = event.function.frame,
+                              .start_ns = snd_sub(ns, (int64_t)event.function.duration_ns),
                               .end_ns = ns };
     for (uint32_t d = 0; d < g->device_count; d++) {
         if (g->devices[d].process != lane->process)

@@ -226,9 +226,10 @@ static void on_move(void *user, struct snd_lane *lane, struct snd_open_range *ra
 /* Samples in a row: those with one chain together. */
 static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t)
 {
-    uint64_t total = event->value & UINT32_MAX, count = event->name ? event->name : 1, given = 0;
-    uint32_t at = 0;
-    uint64_t first = 0;
+    uint64_t total = event->sample.covered_ns & UINT32_MAX,
+             count = event->sample.count ? event->sample.count : 1, given = 0;
+    uint32_t           at = 0;
+    uint64_t           first = 0;
     struct sonde_event part = *event;
 
     for (uint64_t i = 0; i < count; i++) {
@@ -240,8 +241,8 @@ static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed
                             : at;
         if (i + 1 < count && t->changes[next].chain == t->changes[at].chain)
             continue;
-        part.name = (uint32_t)(i + 1 - first);
-        part.value = (event->value & ~(uint64_t)UINT32_MAX) | (end - given);
+        part.sample.count = (uint32_t)(i + 1 - first);
+        part.sample.covered_ns = (event->sample.covered_ns & ~(uint64_t)UINT32_MAX) | (end - given);
         part.time_ns = event->time_ns - (int64_t)(total - end);
         if (!ride->take(ride->user, &part, t->changes[at].chain))
             return false;
@@ -268,7 +269,8 @@ static bool take_run(struct ride *ride, struct sonde_event *event, struct snd_mi
 /* Older samples, which do not say when they were read: their time is divided evenly. */
 static bool take_sample(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t)
 {
-    if (t->count == 1 || event->name > 100000) /* a day of samples in one: its end stands for it */
+    if (t->count == 1 ||
+        event->sample.count > 100000) /* a day of samples in one: its end stands for it */
         return ride->take(ride->user, event, t->current);
     return split(ride, event, t);
 }

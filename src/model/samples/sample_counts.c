@@ -42,8 +42,8 @@ static void add_to_thread(struct snd_sample_counts *c, const struct sonde_event 
         t->first_ns = snd_sub(sample->time_ns, ns);
     if (sample->time_ns > t->last_ns)
         t->last_ns = sample->time_ns;
-    t->samples += sample->name;
-    add_states(t, sample->size, ns);
+    t->samples += sample->sample.count;
+    add_states(t, sample->sample.state, ns);
 }
 
 /* --------------------------------------------------------------------- stacks */
@@ -71,16 +71,16 @@ static bool on_sample(void *user, const struct sonde_event *event, uint32_t chai
 {
     struct snd_sample_counts *c = user;
 
-    int64_t ns = (int64_t)event->value;
+    int64_t ns = (int64_t)event->sample.covered_ns;
     add_to_thread(c, event, ns);
-    struct snd_sample_count *row = find_row(c, event->thread, event->aux, chain,
-                                            is_waiting(event->size));
+    struct snd_sample_count *row = find_row(c, event->thread, event->sample.stack, chain,
+                                            is_waiting(event->sample.state));
     if (!row)
         return false;
-    row->samples += event->name;
+    row->samples += event->sample.count;
     row->time_ns = snd_add(row->time_ns, ns);
-    row->cpu_ns = snd_add(row->cpu_ns, event->size & SONDE_SAMPLE_ON_CPU ? ns : 0);
-    row->gil_ns = snd_add(row->gil_ns, event->size & SONDE_SAMPLE_GIL ? ns : 0);
+    row->cpu_ns = snd_add(row->cpu_ns, event->sample.state & SONDE_SAMPLE_ON_CPU ? ns : 0);
+    row->gil_ns = snd_add(row->gil_ns, event->sample.state & SONDE_SAMPLE_GIL ? ns : 0);
     return true;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* read/walk/public_walk.c - the walk as sonde/trace.h has it: words of events to struct sonde_event. */
+#include <string.h>
+
 #include "format/fields.h"
 #include "read/walk/trace_walk.h"
 
@@ -24,7 +26,7 @@ static void hand_over(struct public_walk *walk, struct sonde_event *event, uint3
 
 static void hand_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
 {
-    struct sonde_event event = { .kind = SONDE_EVENT_BEGIN, .name = name, .aux = shapes };
+    struct sonde_event event = { .kind = SONDE_EVENT_BEGIN, .begin = { name, shapes } };
 
     hand_over(user, &event, thread, ns);
 }
@@ -38,61 +40,64 @@ static void hand_end(void *user, uint32_t thread, int64_t ns)
 
 static void fill_mark(struct sonde_event *e, const uint64_t *w)
 {
-    e->name = SND_LOW(w[1]);
-    e->aux = SND_HIGH(w[1]);
+    e->mark = (struct sonde_event_mark){ .name = SND_LOW(w[1]), .stack = SND_HIGH(w[1]) };
 }
 
-/* Also of END_KEY: one number of 64 bits. */
 static void fill_step(struct sonde_event *e, const uint64_t *w)
 {
-    e->value = w[1];
+    e->step.number = w[1];
+}
+
+static void fill_end_key(struct sonde_event *e, const uint64_t *w)
+{
+    e->end_key.key = w[1];
 }
 
 static void fill_gap(struct sonde_event *e, const uint64_t *w)
 {
-    e->value = SND_LOW(w[1]);
-    e->aux = SND_HIGH(w[1]);
+    e->gap = (struct sonde_event_gap){ .events = SND_LOW(w[1]), .ends = SND_HIGH(w[1]) };
 }
 
 static void fill_end_at(struct sonde_event *e, const uint64_t *w)
 {
-    e->aux = SND_LOW(w[1]);
+    e->end_at.inner = SND_LOW(w[1]);
 }
 
 static void fill_counter(struct sonde_event *e, const uint64_t *w)
 {
-    e->name = SND_LOW(w[1]);
-    e->value = w[2];
+    e->counter.name = SND_LOW(w[1]);
+    memcpy(&e->counter.value, &w[2], sizeof e->counter.value);
 }
 
 static void fill_link(struct sonde_event *e, const uint64_t *w)
 {
-    e->aux = SND_LOW(w[1]);
-    e->size = SND_HIGH(w[1]);
-    e->value = w[2];
+    e->link = (struct sonde_event_link){ .id = w[2],
+                                         .kind = SND_LOW(w[1]),
+                                         .arrives = SND_HIGH(w[1]) != 0 };
 }
 
 static void fill_sample(struct sonde_event *e, const uint64_t *w)
 {
-    e->aux = SND_LOW(w[1]);
-    e->size = SND_SAMPLE_STATE(w[1]);
-    e->name = snd_sample_count(w);
-    e->value = SND_HIGH(w[2]);
+    e->sample = (struct sonde_event_sample){ .covered_ns = SND_HIGH(w[2]),
+                                             .stack = SND_LOW(w[1]),
+                                             .count = snd_sample_count(w),
+                                             .state = SND_SAMPLE_STATE(w[1]) };
 }
 
 static void fill_memory(struct sonde_event *e, const uint64_t *w)
 {
-    e->aux = SND_LOW(w[1]);
-    e->name = SND_HIGH(w[1]);
-    e->value = w[2];
-    e->size = w[3];
+    e->memory = (struct sonde_event_memory){
+        .address = w[2], .size_bytes = w[3], .device = SND_LOW(w[1]), .tag = SND_HIGH(w[1])
+    };
 }
 
 static void fill_function(struct sonde_event *e, const uint64_t *w)
 {
-    e->name = SND_LOW(w[1]);
-    e->aux = SND_FUNCTION_FLAGS(w[2]);
-    e->value = w[3];
+    e->function = (struct sonde_event_function){ .frame = SND_LOW(w[1]),
+                                                 .id = SND_LOW(w[3]),
+                                                 .parent = SND_HIGH(w[3]),
+                                                 .resumed = SND_FUNCTION_FLAGS(w[2]) ==
+                                                            SND_FUNCTION_RESUMED };
 }
 
 static uint64_t function_ns(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words)
@@ -104,14 +109,12 @@ static uint64_t function_ns(const struct sonde_trace *trace, uint32_t lane, cons
 
 static void fill_attr(struct sonde_event *e, const uint64_t *w)
 {
-    e->aux = SND_ATTR_KEY(w[0]);
-    e->value = SND_ATTR_VALUE(w[0]);
+    e->attr = (struct sonde_event_attr){ .value = SND_ATTR_VALUE(w[0]), .key = SND_ATTR_KEY(w[0]) };
 }
 
 static void fill_attr64(struct sonde_event *e, const uint64_t *w)
 {
-    e->aux = SND_ATTR_KEY(w[0]);
-    e->value = w[1];
+    e->attr = (struct sonde_event_attr){ .value = w[1], .key = SND_ATTR_KEY(w[0]) };
 }
 
 bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns,
@@ -125,7 +128,7 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
         [SND_EV_STEP] = { SONDE_EVENT_STEP, fill_step },
         [SND_EV_GAP] = { SONDE_EVENT_GAP, fill_gap },
         [SND_EV_END_AT] = { SONDE_EVENT_END_AT, fill_end_at },
-        [SND_EV_END_KEY] = { SONDE_EVENT_END_KEY, fill_step },
+        [SND_EV_END_KEY] = { SONDE_EVENT_END_KEY, fill_end_key },
         [SND_EV_COUNTER] = { SONDE_EVENT_COUNTER, fill_counter },
         [SND_EV_LINK] = { SONDE_EVENT_LINK, fill_link },
         [SND_EV_SAMPLE] = { SONDE_EVENT_SAMPLE, fill_sample },
@@ -143,11 +146,11 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
     *event = (struct sonde_event){ .kind = kinds[kind].shown, .time_ns = ns };
     kinds[kind].fill(event, words);
     if (event->kind == SONDE_EVENT_FUNCTION)
-        event->size = function_ns(trace, thread, words);
+        event->function.duration_ns = function_ns(trace, thread, words);
     if (kind == SND_EV_SAMPLE_RUN) {
         struct snd_sample_times times = snd_sample_times(trace, thread, ns, words);
         event->time_ns = times.end_ns;
-        event->value = (uint64_t)(times.end_ns - times.begin_ns);
+        event->sample.covered_ns = (uint64_t)(times.end_ns - times.begin_ns);
     }
     event->thread = snd_subject_thread(trace, thread, words);
     event->process = trace->threads[event->thread].shown.process;
@@ -167,10 +170,10 @@ static void hand_device(void *user, uint32_t process, const struct snd_device_wo
 {
     struct public_walk *walk = user;
     struct sonde_event  event = { .kind = SONDE_EVENT_DEVICE,
-                                  .name = work->work,
-                                  .aux = work->queue,
-                                  .value = work->correlation,
-                                  .size = (uint64_t)work->duration_ns };
+                                  .device = { .duration_ns = (uint64_t)work->duration_ns,
+                                              .work = work->work,
+                                              .queue = work->queue,
+                                              .correlation = work->correlation } };
 
     (void)process; /* the thread's */
     hand_over(walk, &event, work->thread, work->start_ns);

@@ -322,7 +322,9 @@ static enum sonde_status compute_events(struct sonde_trace *trace, struct core_m
 PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
     static char                *names[] = { "flops", NULL };
-    struct sonde_events_options options = { SONDE_FLOPS_FULL, .on_demand = true };
+    struct sonde_events_options options = { .struct_size = sizeof options,
+                                            .flops = SONDE_FLOPS_FULL,
+                                            .on_demand = true };
     const char                 *flops = "full";
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$s:events", names, &flops) ||
