@@ -13,9 +13,7 @@
 
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /* A tensor that enters or leaves a layer. */
 struct sonde_layer_tensor {
@@ -73,9 +71,9 @@ struct sonde_layers; /* opaque */
  * Errors: SONDE_E_NOMEM; SONDE_E_FORMAT when the description of the layers is invalid. A trace
  *         without a profile of layers gives one without layers.
  */
-SONDE_API enum sonde_status sonde_layers_new(struct sonde_trace *trace, struct sonde_layers **out,
-                                             struct sonde_error *err);
-SONDE_API void              sonde_layers_free(struct sonde_layers *layers);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_layers_new(struct sonde_trace *trace, struct sonde_layers **out, struct sonde_error *err);
+SONDE_API void sonde_layers_free(struct sonde_layers *layers);
 
 SONDE_API const struct sonde_layers_head *sonde_layers_head(const struct sonde_layers *layers);
 /* Layers that the trace describes, by number; measured or not (time[..].count). */
@@ -93,14 +91,20 @@ SONDE_API bool sonde_layers_environment(const struct sonde_layers *layers, size_
  *         device, with another memory or other boundaries; SONDE_E_FORMAT, SONDE_E_IO,
  *         SONDE_E_UNSUPPORTED when built without libyaml.
  */
-SONDE_API enum sonde_status sonde_layers_save(const struct sonde_layers *layers, const char *path,
-                                              size_t *saved, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_layers_save(const struct sonde_layers *layers,
+                                                            const char *path, size_t *saved,
+                                                            struct sonde_error *err);
 
 /* What a results file describes. */
 struct sonde_results_head {
+    size_t      struct_size; /* sizeof(struct sonde_results_head), as in the INIT macro */
     const char *model_name, *dtype;
     int64_t     batch_size, layers;
 };
+#define SONDE_RESULTS_HEAD_INIT                                           \
+    {                                                                     \
+        sizeof(struct sonde_results_head), SONDE_NULL_, SONDE_NULL_, 0, 0 \
+    }
 struct sonde_results_row {
     int64_t layer;
     int64_t runs; /* that were measured; 0: unknown */
@@ -111,12 +115,10 @@ struct sonde_results_row {
  * are. No file, or an empty one: none.
  * Errors: SONDE_E_STATE when it describes something other than `head`; as sonde_layers_save.
  */
-SONDE_API enum sonde_status sonde_results_layers(const char                      *path,
-                                                 const struct sonde_results_head *head,
-                                                 struct sonde_results_row *rows, size_t size,
-                                                 size_t *count, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_results_layers(const char *path, const struct sonde_results_head *head,
+                     struct sonde_results_row *rows, size_t size, size_t *count,
+                     struct sonde_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -9,9 +9,7 @@
 
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 struct sonde_check {
     uint64_t files, chunks, events, records;
@@ -25,8 +23,8 @@ struct sonde_check {
     uint64_t missing_events;  /* how many more events they had */
 };
 /* Reads every byte of the file or folder at `path` and verifies every checksum. */
-SONDE_API enum sonde_status sonde_check(const char *path, struct sonde_check *out,
-                                        struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_check(const char *path, struct sonde_check *out,
+                                                      struct sonde_error *err);
 /*
  * Writes a compacted copy of the trace file `path` to `out_path` (a temporary file, then renamed,
  * so that `out_path` may equal `path`). Damaged parts are left out: packing also recovers. A folder
@@ -34,15 +32,16 @@ SONDE_API enum sonde_status sonde_check(const char *path, struct sonde_check *ou
  * -1: nothing is compressed, only space that the recording reserved and did not use is left out.
  * Errors: SONDE_E_UNSUPPORTED when built without zstd, unless -1; SONDE_E_IO; SONDE_E_FORMAT.
  */
-SONDE_API enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
-                                       struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_pack(const char *path, const char *out_path,
+                                                     int level, struct sonde_error *err);
 
 /* One session's part of a trace that several share: docs/FORMAT.md, Sessions. */
 struct sonde_span {
     uint64_t begin, end; /* raw clock; both are part of it */
 };
 struct sonde_cut {
-    uint32_t                 session;                   /* whose tallies */
+    size_t                   struct_size; /* sizeof(struct sonde_cut), as in the INIT macro */
+    uint32_t                 session;     /* whose tallies */
     bool                     samples, counters, ranges; /* events that are kept, too */
     const struct sonde_span *spans;                     /* of which times */
     size_t                   span_count;
@@ -50,11 +49,15 @@ struct sonde_cut {
     bool                     all;   /* every event of these times, of whatever kind */
     const char *report; /* facts on tensors of this subject alone; NULL: of all subjects */
 };
+#define SONDE_CUT_INIT                                                                  \
+    {                                                                                   \
+        sizeof(struct sonde_cut), 0, false, false, false, SONDE_NULL_, 0, false, false, \
+            SONDE_NULL_                                                                 \
+    }
 /* Writes the session's part of the trace file `path`, without its children's files, to `out_path`. */
-SONDE_API enum sonde_status sonde_cut_session(const char *path, const char *out_path,
-                                              const struct sonde_cut *cut, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status sonde_cut_session(const char *path, const char *out_path,
+                                                            const struct sonde_cut *cut,
+                                                            struct sonde_error     *err);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

@@ -10,9 +10,7 @@
 
 #include "sonde/trace.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+SONDE_C_BEGIN_
 
 /*
  * Sampled stacks, as a tree for each thread, for each process or for all:
@@ -21,11 +19,16 @@ extern "C" {
  */
 enum sonde_samples_by { SONDE_SAMPLES_BY_THREAD, SONDE_SAMPLES_BY_PROCESS, SONDE_SAMPLES_MERGED };
 struct sonde_samples_options {
+    size_t struct_size; /* sizeof(struct sonde_samples_options), as in the INIT macro */
     enum sonde_samples_by by;
     bool                  hide_imports; /* the import system's functions count for their callers */
     bool fold_recursion; /* a function that calls itself is one node, with the number of levels */
     bool skip_idle;      /* nodes leave out the time in which a thread waited, also for the GIL */
 };
+#define SONDE_SAMPLES_OPTIONS_INIT                                                         \
+    {                                                                                      \
+        sizeof(struct sonde_samples_options), SONDE_SAMPLES_BY_THREAD, false, false, false \
+    }
 struct sonde_sample_node {
     struct sonde_text function, file; /* empty: the root */
     uint32_t          line;           /* where the function begins; 0 unknown */
@@ -48,18 +51,18 @@ struct sonde_sample_thread {
 };
 struct sonde_samples; /* opaque */
 /* Owns: the caller, until sonde_samples_free(). `options` may be NULL: nothing hidden, by thread. */
-SONDE_API enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
-                                              const struct sonde_samples_options *options,
-                                              struct sonde_samples **out, struct sonde_error *err);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_samples_new(struct sonde_trace *trace, const struct sonde_samples_options *options,
+                  struct sonde_samples **out, struct sonde_error *err);
 /*
  * The same samples in trees of another shape, without walking the trace again. `samples` is one that
  * sonde_samples_new() made, and may be freed first. Owns: as above.
  */
-SONDE_API enum sonde_status sonde_samples_merge(const struct sonde_samples         *samples,
-                                                const struct sonde_samples_options *options,
-                                                struct sonde_samples              **out,
-                                                struct sonde_error                 *err);
-SONDE_API void              sonde_samples_free(struct sonde_samples *samples);
+SONDE_API SONDE_CHECKED enum sonde_status
+               sonde_samples_merge(const struct sonde_samples         *samples,
+                                   const struct sonde_samples_options *options, struct sonde_samples **out,
+                                   struct sonde_error *err);
+SONDE_API void sonde_samples_free(struct sonde_samples *samples);
 /* The trees. Threads with samples: a process's main thread before its others. NULL past the last. */
 SONDE_API size_t sonde_samples_thread_count(const struct sonde_samples *samples);
 SONDE_API const struct sonde_sample_thread *
@@ -90,12 +93,10 @@ struct sonde_sample_functions {
     int64_t                       whole_ns; /* of all trees: what percentages refer to */
 };
 /* Owns: the caller, until sonde_sample_functions_free(). Text is the trace's. */
-SONDE_API enum sonde_status sonde_sample_functions_new(const struct sonde_samples     *samples,
-                                                       struct sonde_sample_functions **out,
-                                                       struct sonde_error             *err);
-SONDE_API void              sonde_sample_functions_free(struct sonde_sample_functions *functions);
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_sample_functions_new(const struct sonde_samples *samples, struct sonde_sample_functions **out,
+                           struct sonde_error *err);
+SONDE_API void sonde_sample_functions_free(struct sonde_sample_functions *functions);
 
-#ifdef __cplusplus
-}
-#endif
+SONDE_C_END_
 #endif

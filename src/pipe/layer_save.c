@@ -6,6 +6,7 @@
  * scheduler pass over: seconds begin with time, backward or copy, bytes end in _bytes.
  */
 #include "pipe/results.h"
+#include "base/struct_size.h"
 #include "sonde/export.h"
 #include "sonde/layers.h"
 
@@ -205,12 +206,17 @@ enum sonde_status sonde_results_layers(const char *path, const struct sonde_resu
                                        struct sonde_results_row *rows, size_t size, size_t *count,
                                        struct sonde_error *err)
 {
-    const struct snd_results_head of = { head->model_name, head->dtype, head->batch_size,
-                                         head->layers };
-    struct snd_results           *results;
+    struct sonde_results_head used = SONDE_RESULTS_HEAD_INIT;
+    struct snd_results       *results;
 
     *count = 0;
-    enum sonde_status status = snd_results_open(path, &of, &results, err);
+    enum sonde_status status = snd_struct_take(head, &used, sizeof used, "SONDE_RESULTS_HEAD_INIT",
+                                               err);
+    if (status != SONDE_OK)
+        return status;
+    const struct snd_results_head of = { used.model_name, used.dtype, used.batch_size,
+                                         used.layers };
+    status = snd_results_open(path, &of, &results, err);
     if (status != SONDE_OK)
         return status;
     *count = snd_results_count(results);

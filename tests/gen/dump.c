@@ -228,7 +228,7 @@ static int dump_timeline(struct sonde_trace *trace, int argc, char **argv)
 static int cut(int argc, char **argv)
 {
     struct sonde_span spans[8];
-    struct sonde_cut  asked = { .spans = spans };
+    struct sonde_cut  asked = { .struct_size = sizeof asked, .spans = spans };
 
     if (argc < 4)
         return 2;

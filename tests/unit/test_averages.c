@@ -9,7 +9,7 @@
 
 static struct sonde_averages *average(struct sonde_trace *trace, unsigned groups)
 {
-    struct sonde_averages_options options = { .groups = groups };
+    struct sonde_averages_options options = { .struct_size = sizeof options, .groups = groups };
     struct sonde_averages        *averages;
 
     assert_int_equal(sonde_averages_new(trace, &options, &averages, NULL), SONDE_OK);
@@ -57,7 +57,7 @@ static void self_and_total(void **state)
     assert_int_equal(sonde_averages_totals(r)->ranges, 4);
     assert_null(sonde_averages_row(r, 3));
     sonde_averages_free(r);
-    struct sonde_averages_options top = { .top_level = true };
+    struct sonde_averages_options top = { .struct_size = sizeof top, .top_level = true };
     assert_int_equal(sonde_averages_new(trace, &top, &r, NULL), SONDE_OK);
     assert_int_equal(sonde_averages_count(r), 1);
     check_row(r, "a", 1, 100, 30);

@@ -445,7 +445,8 @@ static void nothing_counts_twice(void **state)
     struct synth *s = synth_new(scratch_path("nested"), NULL);
     uint32_t      t = synth_thread(s, "main", 0);
     uint32_t      linear = synth_shapes(s, "3,4;5,4;5"), addmm = synth_shapes(s, "5;3,4;4,5;#;#");
-    struct sonde_averages_options options = { .flops = SONDE_FLOPS_FULL };
+    struct sonde_averages_options options = { .struct_size = sizeof options,
+                                              .flops = SONDE_FLOPS_FULL };
     struct sonde_averages        *r;
 
     (void)state;

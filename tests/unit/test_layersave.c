@@ -106,7 +106,7 @@ static void rows_and_extra_keys(void **state)
 
 static void other_rows_stay(void **state)
 {
-    const struct sonde_results_head head = { "m", "torch.float32", 2, 3 };
+    const struct sonde_results_head head = { sizeof head, "m", "torch.float32", 2, 3 };
     struct sonde_results_row        rows[3];
     size_t                          saved, count;
 
@@ -137,7 +137,7 @@ static void other_rows_stay(void **state)
 
 static void what_is_refused(void **state)
 {
-    const struct sonde_results_head other = { "m", "torch.float32", 9, 3 };
+    const struct sonde_results_head other = { sizeof other, "m", "torch.float32", 9, 3 };
     size_t                          saved, count;
 
     (void)state;

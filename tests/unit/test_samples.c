@@ -41,7 +41,8 @@ static struct sonde_trace *make_trace(void)
     return scratch_open(path);
 }
 
-static const struct sonde_samples_options hide_imports = { .hide_imports = true };
+static const struct sonde_samples_options hide_imports = { .struct_size = sizeof hide_imports,
+                                                           .hide_imports = true };
 
 static void stacks_make_trees(void **state)
 {
@@ -205,7 +206,8 @@ static void check_merged(const struct sonde_samples *samples)
 /* From the trace, and from samples by thread, which do not walk it again. */
 static void threads_are_merged_and_recursion_is_folded(void **state)
 {
-    const struct sonde_samples_options options = { .by = SONDE_SAMPLES_MERGED,
+    const struct sonde_samples_options options = { .struct_size = sizeof options,
+                                                   .by = SONDE_SAMPLES_MERGED,
                                                    .fold_recursion = true,
                                                    .skip_idle = true };
     struct sonde_trace                *trace = make_recursion();
@@ -225,7 +227,8 @@ static void threads_are_merged_and_recursion_is_folded(void **state)
 
 static void processes_are_told_apart(void **state)
 {
-    const struct sonde_samples_options options = { .by = SONDE_SAMPLES_BY_PROCESS };
+    const struct sonde_samples_options options = { .struct_size = sizeof options,
+                                                   .by = SONDE_SAMPLES_BY_PROCESS };
     struct sonde_trace                *trace = make_recursion();
     struct sonde_samples              *samples;
 

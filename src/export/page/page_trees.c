@@ -70,7 +70,8 @@ static enum sonde_status walk_samples(struct sonde_trace *trace, snd_html_node_f
                                       struct sonde_error *err)
 {
     struct sonde_samples        *samples;
-    struct sonde_samples_options options = { .by = SONDE_SAMPLES_MERGED };
+    struct sonde_samples_options options = { .struct_size = sizeof options,
+                                             .by = SONDE_SAMPLES_MERGED };
     enum sonde_status            st = sonde_samples_new(trace, &options, &samples, err);
 
     if (st != SONDE_OK)

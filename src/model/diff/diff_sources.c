@@ -176,7 +176,8 @@ static struct snd_diff_item *add_place(struct snd_diff_run *run, struct sonde_te
 static enum sonde_status fill_sampled(struct sonde_trace *trace, struct snd_diff_run *run,
                                       struct sonde_error *err)
 {
-    const struct sonde_samples_options merged = { .by = SONDE_SAMPLES_MERGED };
+    const struct sonde_samples_options merged = { .struct_size = sizeof merged,
+                                                  .by = SONDE_SAMPLES_MERGED };
     struct sonde_samples              *samples = NULL;
     struct sonde_sample_functions     *functions = NULL;
     enum sonde_status                  st = sonde_samples_new(trace, &merged, &samples, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/events/event_rows.h"
+#include "base/struct_size.h"
 
 static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
 {
@@ -28,15 +29,20 @@ enum sonde_status sonde_events_new(struct sonde_trace                *trace,
                                    const struct sonde_events_options *options,
                                    struct sonde_events **out, struct sonde_error *err)
 {
+    struct sonde_events_options used = SONDE_EVENTS_OPTIONS_INIT;
+
     *out = NULL;
+    enum sonde_status status = snd_struct_take(options, &used, sizeof used,
+                                               "SONDE_EVENTS_OPTIONS_INIT", err);
+    if (status != SONDE_OK)
+        return status;
     struct sonde_events *e = calloc(1, sizeof *e);
     if (!e)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the events");
     e->trace = trace;
-    if (options)
-        e->options = *options;
+    e->options = used;
     snd_events_number_texts(e);
-    enum sonde_status status = build(e, err);
+    status = build(e, err);
     if (status == SONDE_OK)
         *out = e;
     else

@@ -16,6 +16,7 @@
 
 #include "base/data/crc32c.h"
 #include "base/files/fd_io.h"
+#include "base/struct_size.h"
 #include "format/codec.h"
 #include "format/fields.h"
 #include "model/file/cut_trace.h"
@@ -362,5 +363,8 @@ enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
 enum sonde_status sonde_cut_session(const char *path, const char *out_path,
                                     const struct sonde_cut *cut, struct sonde_error *err)
 {
-    return pack_file(path, out_path, -1, cut, err);
+    struct sonde_cut  used = SONDE_CUT_INIT;
+    enum sonde_status status = snd_struct_take(cut, &used, sizeof used, "SONDE_CUT_INIT", err);
+
+    return status == SONDE_OK ? pack_file(path, out_path, -1, &used, err) : status;
 }

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "base/struct_size.h"
 #include "format/fields.h"
 #include "model/kept.h"
 #include "read/said/trace_metadata.h"
@@ -261,8 +262,6 @@ static uint64_t options_key(const struct sonde_averages_options *options)
 {
     uint32_t depth = 0;
 
-    if (!options)
-        return 0;
     if (options->groups & SONDE_GROUP_STACK)
         depth = options->stack_depth < SND_STACK_MAX ? options->stack_depth : SND_STACK_MAX;
     return (uint64_t)options->groups << 32 | depth << 8 | (unsigned)options->top_level << 4 |
@@ -273,12 +272,18 @@ enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
                                      const struct sonde_averages_options *options,
                                      struct sonde_averages **out, struct sonde_error *err)
 {
-    uint64_t key = options_key(options);
+    struct sonde_averages_options used = SONDE_AVERAGES_OPTIONS_INIT;
 
+    *out = NULL;
+    enum sonde_status status = snd_struct_take(options, &used, sizeof used,
+                                               "SONDE_AVERAGES_OPTIONS_INIT", err);
+    if (status != SONDE_OK)
+        return status;
+    uint64_t key = options_key(&used);
     *out = snd_kept_lend(trace, free_averages, key);
     if (*out)
         return SONDE_OK;
-    enum sonde_status status = snd_averages_watched(trace, options, NULL, out, err);
+    status = snd_averages_watched(trace, &used, NULL, out, err);
     if (status == SONDE_OK)
         snd_kept_add(trace, free_averages, key, *out);
     return status;
@@ -289,7 +294,7 @@ enum sonde_status snd_averages_watched(struct sonde_trace                  *trac
                                        const struct snd_watcher            *watcher,
                                        struct sonde_averages **out, struct sonde_error *err)
 {
-    static const struct sonde_averages_options by_name;
+    static const struct sonde_averages_options by_name = SONDE_AVERAGES_OPTIONS_INIT;
     struct sonde_averages                      fresh = { .trace = trace,
                                                          .options = options ? *options : by_name,
                                                          .watcher = watcher,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/struct_size.h"
 #include "model/samples/sample_counts.h"
 #include "model/samples/sample_order.h"
 #include "read/said/trace_metadata.h"
@@ -316,20 +317,26 @@ static void read_rate(struct sonde_samples *s)
 }
 
 /* Node 0 is no node, so that 0 can stand for none. */
-static struct sonde_samples *make(struct sonde_trace                 *trace,
-                                  const struct sonde_samples_options *options)
+static enum sonde_status make(struct sonde_trace                 *trace,
+                              const struct sonde_samples_options *options,
+                              struct sonde_samples **out, struct sonde_error *err)
 {
-    struct sonde_samples *s = calloc(1, sizeof *s);
+    struct sonde_samples_options used = SONDE_SAMPLES_OPTIONS_INIT;
+    enum sonde_status            status = snd_struct_take(options, &used, sizeof used,
+                                                          "SONDE_SAMPLES_OPTIONS_INIT", err);
 
+    if (status != SONDE_OK)
+        return status;
+    struct sonde_samples *s = calloc(1, sizeof *s);
     if (!s)
-        return NULL;
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
     s->trace = trace;
-    if (options)
-        s->options = *options;
+    s->options = used;
     s->tree_of = calloc((size_t)trace->thread_count + trace->process_count + 1, sizeof *s->tree_of);
     s->failed = !s->tree_of;
     add_node(s, 0);
-    return s;
+    *out = s;
+    return SONDE_OK;
 }
 
 /* The trees from what was counted. */
@@ -359,12 +366,13 @@ enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
                                     const struct sonde_samples_options *options,
                                     struct sonde_samples **out, struct sonde_error *err)
 {
-    struct sonde_samples *s = make(trace, options);
+    struct sonde_samples *s;
 
     *out = NULL;
-    if (!s)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
-    enum sonde_status status = snd_sample_counts_make(&s->counts, trace, err);
+    enum sonde_status status = make(trace, options, &s, err);
+    if (status != SONDE_OK)
+        return status;
+    status = snd_sample_counts_make(&s->counts, trace, err);
     if (status == SONDE_OK)
         status = build(s, &s->counts, err);
     return hand_over(s, status, out);
@@ -374,11 +382,12 @@ enum sonde_status sonde_samples_merge(const struct sonde_samples         *sample
                                       const struct sonde_samples_options *options,
                                       struct sonde_samples **out, struct sonde_error *err)
 {
-    struct sonde_samples *s = make(samples->trace, options);
+    struct sonde_samples *s;
 
     *out = NULL;
-    if (!s)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    enum sonde_status status = make(samples->trace, options, &s, err);
+    if (status != SONDE_OK)
+        return status;
     return hand_over(s, build(s, &samples->counts, err), out);
 }
 

@@ -79,7 +79,7 @@ static PyObject *write_cut(PyObject *path, PyObject *out, PyObject *numbers, str
 static PyObject *cut_session(PyObject *module, PyObject *args)
 {
     PyObject        *path = NULL, *out = NULL, *numbers;
-    struct sonde_cut cut = { 0 };
+    struct sonde_cut cut = SONDE_CUT_INIT;
     unsigned         session;
     int              kept[3], ended;
 
@@ -87,18 +87,20 @@ static PyObject *cut_session(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&O&I(ppp)Op", PyUnicode_FSConverter, &path, PyUnicode_FSConverter,
                           &out, &session, &kept[0], &kept[1], &kept[2], &numbers, &ended))
         return NULL;
-    cut = (struct sonde_cut){ .session = session,
-                              .samples = kept[0] != 0,
-                              .counters = kept[1] != 0,
-                              .ranges = kept[2] != 0,
-                              .ended = ended != 0 };
+    cut.session = session;
+    cut.samples = kept[0] != 0;
+    cut.counters = kept[1] != 0;
+    cut.ranges = kept[2] != 0;
+    cut.ended = ended != 0;
     return write_cut(path, out, numbers, &cut);
 }
 
 static PyObject *cut_report(PyObject *module, PyObject *args)
 {
     PyObject        *path = NULL, *out = NULL, *numbers;
-    struct sonde_cut cut = { .session = UINT32_MAX, .all = true, .ended = true };
+    struct sonde_cut cut = {
+        .struct_size = sizeof cut, .session = UINT32_MAX, .all = true, .ended = true
+    };
 
     (void)module;
     if (!PyArg_ParseTuple(args, "O&O&Os", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &out,

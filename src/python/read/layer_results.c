@@ -53,7 +53,7 @@ static PyObject *list_rows(const struct sonde_results_row *rows, size_t count)
 
 static PyObject *results_layers(PyObject *module, PyObject *args)
 {
-    struct sonde_results_head head;
+    struct sonde_results_head head = SONDE_RESULTS_HEAD_INIT;
     PyObject                 *path = NULL, *list = NULL;
     long long                 batch_size, layer_count;
     struct sonde_error        err = { 0 };

@@ -195,7 +195,8 @@ SND_DOC_RELEASE(free_averages, sonde_averages_free)
 
 SND_VIEW_BUILD(snd_view_ops)
 {
-    struct sonde_averages_options asked = { .groups = options->groups,
+    struct sonde_averages_options asked = { .struct_size = sizeof asked,
+                                            .groups = options->groups,
                                             .stack_depth = options->stack_depth,
                                             .top_level = options->top_level,
                                             .flops = options->flops };

@@ -80,7 +80,7 @@ static void add_totals(struct snd_doc *doc, const struct sonde_roof *roof)
 
 SND_VIEW_BUILD(snd_view_roofline)
 {
-    struct sonde_averages_options asked = { .flops = options->flops };
+    struct sonde_averages_options asked = { .struct_size = sizeof asked, .flops = options->flops };
     struct sonde_averages        *averages;
     struct sonde_roof             measured;
     bool                          has_roof = snd_roof_find(trace, &measured);

@@ -88,7 +88,8 @@ enum sonde_status snd_samples_load(struct sonde_trace                *trace,
                                    const struct sonde_report_options *options, bool merged,
                                    struct snd_doc *doc, struct sonde_error *err)
 {
-    struct sonde_samples_options how = { .by = SONDE_SAMPLES_BY_THREAD,
+    struct sonde_samples_options how = { .struct_size = sizeof how,
+                                         .by = SONDE_SAMPLES_BY_THREAD,
                                          .hide_imports = !options->show_all };
     struct snd_samples_data     *data = calloc(1, sizeof *data);
 

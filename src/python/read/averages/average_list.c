@@ -304,7 +304,7 @@ PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObjec
                                               "flops",
                                               "top_level",
                                               NULL };
-    struct sonde_averages_options options = { 0 };
+    struct sonde_averages_options options = SONDE_AVERAGES_OPTIONS_INIT;
     const char                   *groups = "", *flops = "full";
     int                           by_shape = 0, by_overload = 0, top = 0, depth = 0;
 
