@@ -366,7 +366,7 @@ enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
                                     const struct sonde_samples_options *options,
                                     struct sonde_samples **out, struct sonde_error *err)
 {
-    struct sonde_samples *s;
+    struct sonde_samples *s = NULL;
 
     *out = NULL;
     enum sonde_status status = make(trace, options, &s, err);
@@ -382,7 +382,7 @@ enum sonde_status sonde_samples_merge(const struct sonde_samples         *sample
                                       const struct sonde_samples_options *options,
                                       struct sonde_samples **out, struct sonde_error *err)
 {
-    struct sonde_samples *s;
+    struct sonde_samples *s = NULL;
 
     *out = NULL;
     enum sonde_status status = make(samples->trace, options, &s, err);
