@@ -146,8 +146,8 @@ class Planted:
         self.made = {}  # of the build to ours; None: as it is there
 
     def compile(self, file, text):
-        """"fails", "equal" if no object differs from the original's, else "differs"."""
-        result = "equal"
+        """"fails", "equal" if no object differs from the original's, else "differs". An unchanged one "differs": it is to be run."""
+        result, is_changed = "equal", text != file.read_text(encoding="utf-8")
         for number, unit in enumerate(self.build.compilations(file)):
             source = self.folder / str(number) / file.name
             source.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ class Planted:
             made.parent.mkdir(parents=True, exist_ok=True)
             if not self.compile_one(unit, source, made, file, "-O0"):
                 return "fails"
-            if self.code(unit, source, file) == self.code(unit, file, file):
+            if is_changed and self.code(unit, source, file) == self.code(unit, file, file):
                 continue
             result = "differs"
             self.made[unit["output"]] = str(made)
@@ -185,6 +185,7 @@ class Planted:
         replaced = {part: self.linked(part) for part in self.build.parts(target)}
         if not any(replaced.values()):
             return None
+        self.lay_beside(part for part, made in replaced.items() if not made)
         made = self.folder / target
         made.parent.mkdir(parents=True, exist_ok=True)
         made.unlink(missing_ok=True)
@@ -195,6 +196,15 @@ class Planted:
             words.insert(1, str(self.build.folder / "no_counts.o"))
         call(words, self.build.folder)
         return str(made)
+
+    def lay_beside(self, parts):
+        """Shared libraries without the mutant, where a program with it looks for them."""
+        for part in parts:
+            own = self.folder / part
+            if ".so" in part and not own.is_symlink():
+                own.parent.mkdir(parents=True, exist_ok=True)
+                own.symlink_to(self.build.folder / part)
+                self.lay_beside(self.build.parts(part))
 
     def program(self, target):
         """The program to run: it finds the mutant's libraries beside it, as the build's does."""
