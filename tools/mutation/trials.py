@@ -13,13 +13,15 @@ from mutation.workshop import call, run_limited, suites_of, target_of
 SONDE, GEN = "src/cli/sonde", "tests/gen/gen"
 # End-to-end tests that read traces of tests/gen or record short programs in C: the longest takes some seconds. They run when
 # neither a unit test nor a golden one has noticed the mutant.
-E2E = ["test_cli_export", "test_cli_terminal", "test_core_rows", "test_examples", "test_exports_agree", "test_functions",
+E2E = ["test_cli_export", "test_cli_terminal", "test_core_rows", "test_exports_agree", "test_functions",
        "test_gpu_chrome", "test_heap", "test_many_names", "test_native_exports", "test_parquet", "test_perfetto",
        "test_pipeline_files", "test_python_exports", "test_python_line_memory", "test_python_lines", "test_python_tables",
        "test_python_timeline", "test_sampled_lines", "test_scopes", "test_sql", "test_sqlite", "test_svg", "test_view"]
 E2E_PROGRAMS = {"SONDE": SONDE, "SONDE_GEN": GEN, "SONDE_WORKER": "tests/e2e/e2e_worker"}
-# These run most of the code, slowly, for something else: which keys the manual has, and what happens without memory.
-SPARED = {"golden keys", "test_nomem"}
+# This runs most of the code, slowly, for something else: which keys the manual has.
+SPARED = {"golden keys"}
+# What happens without memory: of most of the code, slowly. It is asked when no other unit test or golden case has noticed.
+LAST = {"test_nomem"}
 LOOSE = 12  # a mutant may take this many times as long as the original, and then some seconds
 
 
@@ -167,6 +169,6 @@ class Knowledge:
         killers[trial.name] = killers.get(trial.name, 0) + 1
 
     def order(self, trials, file):
-        """Cheap ones first, those that noticed mutants of the same file before all; end-to-end tests last."""
+        """Cheap ones first, those that noticed mutants of the same file before all; then LAST, and end-to-end tests."""
         killers = self.kept["killers"].get(str(file), {})
-        return sorted(trials, key=lambda trial: (trial.kind == "e2e", self.seconds(trial) / (1 + 4 * killers.get(trial.name, 0))))
+        return sorted(trials, key=lambda trial: (trial.kind == "e2e", trial.name in LAST, self.seconds(trial) / (1 + 4 * killers.get(trial.name, 0))))
