@@ -3,6 +3,7 @@
 every synthetic one; row groups that scans can prune; folders that hold many traces."""
 import contextlib
 import gzip
+import math
 import pathlib
 import re
 import shutil
@@ -118,6 +119,22 @@ def test_bounds_hold_every_row(tmp_path):
             kept = dataset.dataset(folder / "ranges", partitioning="hive").to_table(
                 filter=dataset.field(column) == value)
             assert kept.num_rows == table[column].to_pylist().count(value) > 0, (column, value)
+
+
+@pytest.mark.parametrize("case", ["convnet", "gpu"])
+def test_a_bound_of_zero_has_both_signs(case, tmp_path):
+    """-0.0 equals 0.0: readers that go by the bits must not pass over a group for it (parquet.thrift, ColumnOrder)."""
+    folder, zeros = export(generate(case, tmp_path / "t.sonde"), tmp_path / "tables"), 0
+    for file in folder.glob("**/*.parquet"):
+        meta = pq.ParquetFile(file).metadata
+        for group in map(meta.row_group, range(meta.num_row_groups)):
+            for bounds in (group.column(i).statistics for i in range(group.num_columns) if group.column(i).physical_type == "DOUBLE"):
+                if bounds is None or not bounds.has_min_max:
+                    continue
+                assert bounds.min != 0 or math.copysign(1, bounds.min) == -1
+                assert bounds.max != 0 or math.copysign(1, bounds.max) == 1
+                zeros += (bounds.min == 0) + (bounds.max == 0)
+    assert zeros
 
 
 def test_one_folder_for_many_traces(tmp_path):

@@ -91,7 +91,11 @@ class Decoded:
 
     def stack(self, iid):
         frames = [self.interned["frames"][i] for i in self.interned["callstacks"][iid].frame_ids]
-        return [self.interned["function_names"][frame.function_name_id].str.decode() for frame in frames]
+        return [(self.interned["function_names"][frame.function_name_id].str.decode(), self.path(frame)) for frame in frames]
+
+    def path(self, frame):
+        """Of the file: that of the mapping that the frame is in."""
+        return "/".join(self.interned["mapping_paths"][i].str.decode() for i in self.interned["mappings"][frame.mapping_id].path_string_ids)
 
 
 def decode(trace):
@@ -168,13 +172,13 @@ def test_something_of_each_kind_was_compared(tmp_path):
 def test_samples_have_their_stacks(tmp_path):
     trace = generate("samples", tmp_path / "t.sonde")
     decoded = decode(trace)
-    found = collections.Counter(";".join(decoded.stack(sample.callstack_iid)) for _, sample in decoded.samples)
+    found = collections.Counter(tuple(decoded.stack(sample.callstack_iid)) for _, sample in decoded.samples)
     assert found
     expected = collections.Counter()
     running = 3  # it held the interpreter's lock, or ran
     for event in read_json("export", trace, "-t", "json", "-o", "-")["events"]:
         if event["kind"] == "sample" and event.get("stack") and event["state"] & running:
-            expected[";".join(frame["function"] for frame in reversed(event["stack"]))] += event["samples"]
+            expected[tuple((frame["function"], frame["file"]) for frame in reversed(event["stack"]))] += event["samples"]
     assert found == expected
 
 

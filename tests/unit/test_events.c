@@ -116,6 +116,34 @@ static void torchs_rules(void **state)
     sonde_trace_close(trace);
 }
 
+/* What folds gives the other what it lacks, and takes nothing from it. */
+static void folded_work(void **state)
+{
+    struct synth *s = synth_new(scratch_path("folded"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), mm = synth_string(s, "aten::mm");
+
+    (void)state;
+    for (uint64_t i = 0; i < 2; i++) {
+        synth_begin(s, t, 100 * i, mm, i ? 0 : synth_shapes(s, "3,4;4,5"));
+        synth_attr(s, t, SND_ATTR_SCOPE, 1);
+        synth_begin(s, t, 100 * i + 10, mm, synth_shapes(s, "2,2;2,2"));
+        synth_attr(s, t, SND_ATTR_SCOPE, 1);
+        synth_end(s, t, 100 * i + 20);
+        synth_end(s, t, 100 * i + 30);
+    }
+    synth_close(s, true);
+    struct sonde_trace                *trace = scratch_open(scratch_path("folded"));
+    struct sonde_events               *events = list(trace);
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+
+    assert_int_equal(c->count, 2);
+    assert_true(c->flops[0] == 2 * 3 * 4 * 5);
+    assert_true(c->flops[1] == 2 * 2 * 2 * 2);
+    assert_int_equal(c->self_ns[1], 30);
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
 /* A range that ends around an open one is not its parent; one that another thread ends has none. */
 static void ends_out_of_order(void **state)
 {
@@ -460,6 +488,7 @@ int main(void)
         cmocka_unit_test(in_torchs_order),
         cmocka_unit_test(python_functions),
         cmocka_unit_test(torchs_rules),
+        cmocka_unit_test(folded_work),
         cmocka_unit_test(ends_out_of_order),
         cmocka_unit_test(stacks_of_backward_ranges),
         cmocka_unit_test(tables),

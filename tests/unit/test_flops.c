@@ -295,6 +295,28 @@ static void bytes_by_type(void **state)
     }
 }
 
+/* A number has the type that Python's would have; without a tensor beside it the result has it. */
+static void bytes_of_numbers(void **state)
+{
+    static const struct {
+        const char *arguments;
+        double      size; /* of an element of the result */
+    } cases[] = {
+        { "[\"\",\"True\",\"False\"]", 1 }, { "[\"\",\"1\",\"-2\"]", 8 },
+        { "[\"\",\"1\",\"True\"]", 8 },     { "[\"\",\"1.5\",\"2\"]", 4 },
+        { "[\"\",\"inf\",\"True\"]", 4 },   { "[\"\",\"1\",\"2j\"]", 8 },
+        { "[\"\",\"1.5\",\"2j\"]", 8 },
+    };
+    struct snd_work work;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        count("aten::where", "10;#;#", cases[i].arguments, SONDE_FLOPS_FULL, &work);
+        if (work.moved_bytes != 10 * (4 + cases[i].size))
+            fail_msg("%s: %g bytes", cases[i].arguments, work.moved_bytes);
+    }
+}
+
 /* What is missing is not guessed, what computes nothing is known to, the rest is not. */
 static void answers(void **state)
 {
@@ -520,6 +542,7 @@ int main(void)
         cmocka_unit_test(formulas),
         cmocka_unit_test(bytes_moved),
         cmocka_unit_test(bytes_by_type),
+        cmocka_unit_test(bytes_of_numbers),
         cmocka_unit_test(answers),
         cmocka_unit_test(nonsense),
         cmocka_unit_test(names_are_given_once),

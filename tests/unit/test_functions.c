@@ -271,6 +271,42 @@ static void call_tree_shares_out(void **state)
     sonde_trace_close(trace);
 }
 
+/* Nothing was called from outside, as where the recording began inside: the longest is the root. */
+static void call_tree_without_a_root(void **state)
+{
+    static const uint64_t by_g[8] = { 3, 3, 600, 100, 0, 0, 3, 600 };
+    static const uint64_t by_f[8] = { 2, 2, 900, 400, 0, 0, 2, 900 };
+    static const uint64_t by_h[8] = { 1, 1, 500, 500, 0, 0, 1, 500 };
+    const char           *path = scratch_path("rootless");
+    struct synth         *s = synth_new(path, NULL);
+    uint32_t              f = frame_of(s, "f", 2), g = frame_of(s, "g", 3), h = frame_of(s, "h", 4);
+
+    (void)state;
+    synth_tally(s, SND_TALLY_CALLS, f, g, by_g, 8);
+    synth_tally(s, SND_TALLY_CALLS, g, f, by_f, 8);
+    synth_tally(s, SND_TALLY_CALLS, h, g, by_h, 8);
+    synth_close(s, true);
+    struct sonde_trace           *trace = scratch_open(path);
+    struct sonde_functions       *functions = functions_of(trace);
+    struct sonde_call_tree       *tree;
+    const struct sonde_call_node *node;
+    uint32_t                      of_g;
+
+    find(functions, "g", &of_g);
+    assert_int_equal(sonde_call_tree_new(functions, &tree, NULL), SONDE_OK);
+    assert_int_equal(sonde_call_tree_count(tree), 4); /* all, g, and f and h that it calls */
+    node = sonde_call_tree_node(tree, 1);
+    assert_int_equal(node->function, of_g);
+    assert_int_equal(node->depth, 1);
+    assert_int_equal(node->calls, 2);
+    assert_int_equal(node->total_ns, 900);
+    assert_int_equal(sonde_call_tree_node(tree, 2)->depth, 2);
+    assert_int_equal(sonde_call_tree_node(tree, 3)->depth, 2);
+    sonde_call_tree_free(tree);
+    sonde_functions_free(functions);
+    sonde_trace_close(trace);
+}
+
 /* Times that no clock told: together they are past what is held. */
 static void call_tree_of_eternities(void **state)
 {
@@ -305,6 +341,7 @@ int main(void)
         cmocka_unit_test(tallies_are_added_up),
         cmocka_unit_test(tallies_go_before_ranges),
         cmocka_unit_test(call_tree_shares_out),
+        cmocka_unit_test(call_tree_without_a_root),
         cmocka_unit_test(call_tree_of_eternities),
     };
 

@@ -352,13 +352,58 @@ static void later_kinds_are_stepped_over(void **state)
     sonde_trace_close(trace);
 }
 
+static bool take_leaf(void *u, uint32_t t, const struct snd_leaf *leaf)
+{
+    (void)u, (void)t, (void)leaf;
+    return true;
+}
+
+static void nothing_called(void *u, uint32_t t, int64_t ns, const struct snd_table_call *call,
+                           const uint64_t *sequence)
+{
+    (void)u, (void)t, (void)ns, (void)call, (void)sequence;
+}
+
+/* A call that is taken in one piece is two events, in what the file says it should have, too. */
+static void calls_in_one_piece_are_counted(void **state)
+{
+    struct synth *s = synth_new(scratch_path("leaves"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      call = synth_call(s, &(struct snd_call_record){ .name = synth_string(s, "a") });
+
+    (void)state;
+    for (uint64_t i = 0; i < 50; i++)
+        synth_call_range(s, t, 10 * i + 1, call, 5);
+    synth_close(s, true);
+    size_t   size;
+    uint8_t *bytes = scratch_load(scratch_path("leaves"), &size);
+    ((struct snd_file_header *)(void *)bytes)->closed_events = 103; /* three were lost */
+    scratch_save(scratch_path("leaves"), bytes, size);
+    free(bytes);
+    struct sonde_trace *trace = scratch_open(scratch_path("leaves"));
+    struct snd_visitor  visitor = { .begin = nothing_begins,
+                                    .end = nothing_ends,
+                                    .other = nothing_else,
+                                    .call = nothing_called,
+                                    .leaf = take_leaf };
+    for (unsigned order = SONDE_BY_THREAD; order <= SONDE_BY_TIME; order++) {
+        struct snd_walk_stats whole = count(trace, order), leaves;
+        assert_int_equal(snd_walk(trace, order, &visitor, &leaves, NULL), SONDE_OK);
+        assert_int_equal(whole.events, 100);
+        assert_int_equal(whole.missing_events, 3);
+        assert_int_equal(leaves.events, 100);
+        assert_int_equal(leaves.missing_events, 3);
+    }
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_arrive),
         cmocka_unit_test(calls_are_described),
         cmocka_unit_test(unknown_call),
-
+        cmocka_unit_test(calls_in_one_piece_are_counted),
         cmocka_unit_test(time_order_holds),
         cmocka_unit_test(walks_end_early),
         cmocka_unit_test(clocks_do_not_run_backwards),

@@ -436,7 +436,6 @@ void snd_parquet_footer(struct sonde_buffer *out, const struct snd_sql_table *ta
 {
     struct snd_thrift   t;
     struct sonde_buffer writer = { 0 };
-    size_t              begin = out->length;
     size_t columns = snd_sql_column_count(table), written = columns - (left_out < columns);
 
     snd_buf_format(&writer, "sonde version %s", sonde_version());
@@ -455,7 +454,7 @@ void snd_parquet_footer(struct sonde_buffer *out, const struct snd_sql_table *ta
         snd_thrift_end(&t);
     }
     snd_thrift_end(&t);
-    put_u32(out, out->length - begin);
+    put_u32(out, out->length);
     snd_buf_put(out, "PAR1", 4);
     out->failed |= groups->failed || writer.failed;
     sonde_buffer_release(&writer);

@@ -39,7 +39,7 @@ struct snd_parquet_rows {
 /* Fills scratch->bytes, and appends the RowGroup to `footer`; false when memory is out. */
 bool snd_parquet_group(struct snd_parquet_scratch *scratch, const struct snd_parquet_rows *rows,
                        struct sonde_buffer *footer);
-/* The end of a file: its footer with `count` row groups, and their lengths. */
+/* Fills the empty `out` with the end of a file: its footer with `count` row groups, and their lengths. */
 void snd_parquet_footer(struct sonde_buffer *out, const struct snd_sql_table *table,
                         size_t left_out, const struct sonde_buffer *groups, size_t count,
                         uint64_t rows);

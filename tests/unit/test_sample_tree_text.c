@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view/samples/sample_tree_text.c: which frames are the program's own, and places that are too long. */
+#include "scratch.h"
+#include "sonde/export.h"
+
+#define LIBRARY "/py/lib/site-packages/tool.py"
+
+struct place {
+    const char *function, *file;
+};
+
+/* The tree of one stack, outermost first. */
+static struct sonde_buffer tree_of(const struct place *places, size_t count, uint32_t width,
+                                   bool ascii)
+{
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+    struct synth               *s = synth_new(scratch_path("t.sonde"), NULL);
+    uint32_t sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0), at = 0;
+
+    for (size_t i = 0; i < count; i++)
+        at = synth_stack(s, at,
+                         synth_frame_in(s, synth_string(s, places[i].function), 1,
+                                        synth_string(s, places[i].file), 7, false));
+    synth_meta(s, "command", "/program.py");
+    synth_meta(s, "python.sample.hz", "1000");
+    synth_meta(s, "python.sys_path", "[\"/py/lib/site-packages\"]");
+    synth_meta(s, "python.sys_prefixes", "[\"/py\"]");
+    synth_sample(s, sampler, 50000000, at, 3 | 50 << 8, t, 50000000);
+    synth_close(s, true);
+    options.view = "samples";
+    options.width = width;
+    options.ascii = ascii;
+    struct sonde_trace *trace = scratch_open(scratch_path("t.sonde"));
+    assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    return text;
+}
+
+/* Code that the program made of text is its own where its own code calls it, a library's elsewhere. */
+static void code_without_a_file(void **state)
+{
+    static const struct {
+        const char *outer, *file;
+        bool        own;
+    } cases[] = {
+        { "/program.py", "<string>", true },
+        { "/program.py", "<stdin>", true },
+        { "/program.py", "<frozen runpy>", false },
+        { "/program.py", "<ipython-input-3>", true },
+        { LIBRARY, "<string>", false },
+        { LIBRARY, "<stdin>", false },
+        { LIBRARY, "<ipython-input-3>", true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct place  stack[] = { { "start", "/program.py" }, { "outer", cases[i].outer },
+                                        { "made", cases[i].file },  { "inner1", LIBRARY },
+                                        { "inner2", LIBRARY },      { "inner3", LIBRARY },
+                                        { "inner4", LIBRARY } };
+        struct sonde_buffer text = tree_of(stack, sizeof stack / sizeof stack[0], 0, false);
+        /* of library code in a row, the first and the last are shown */
+        if ((strstr(text.bytes, "inner1") != NULL) != cases[i].own ||
+            strstr(text.bytes, "inner2") || !strstr(text.bytes, "inner4"))
+            fail_msg("%s in %s:\n%s", cases[i].file, cases[i].outer, text.bytes);
+        sonde_buffer_release(&text);
+    }
+}
+
+/* Of a place that is too long for the line the end is shown, of a short line nothing is cut. */
+static void places_are_cut_at_their_begin(void **state)
+{
+    static const struct place stack[] = {
+        { "f", "/py/lib/site-packages/some_package/measurements/of_many/kinds/program.py" }
+    };
+
+    (void)state;
+    struct sonde_buffer text = tree_of(stack, 1, 40, false);
+    const char         *line = strstr(text.bytes, "0.050 f  …");
+    assert_non_null(line);
+    size_t length = strcspn(line, "\n");
+    assert_int_equal(length, 40 + 2); /* the mark has three bytes */
+    assert_memory_equal(line + length - 30, "nts/of_many/kinds/program.py:1", 30);
+    sonde_buffer_release(&text);
+    text = tree_of(stack, 1, 40, true);
+    line = strstr(text.bytes, "0.050 f  ...");
+    assert_non_null(line);
+    assert_int_equal(strcspn(line, "\n"), 40);
+    sonde_buffer_release(&text);
+    text = tree_of(stack, 1, 100, false);
+    assert_non_null(
+        strstr(text.bytes, "0.050 f  some_package/measurements/of_many/kinds/program.py:1\n"));
+    sonde_buffer_release(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(code_without_a_file),
+        cmocka_unit_test(places_are_cut_at_their_begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}
