@@ -168,6 +168,9 @@ class Knowledge:
         killers = self.kept["killers"].setdefault(str(file), {})
         killers[trial.name] = killers.get(trial.name, 0) + 1
 
+    def is_slow(self, trial):
+        return trial.kind == "e2e" or trial.name in LAST or self.seconds(trial) > 5
+
     def order(self, trials, file):
         """Cheap ones first, those that noticed mutants of the same file before all; then LAST, and end-to-end tests."""
         killers = self.kept["killers"].get(str(file), {})
