@@ -2,7 +2,9 @@
 /* view/source/disassembly.c: what objdump prints, by one that prints what the test says. */
 #include <sys/stat.h>
 
+#include "format/layout.h"
 #include "scratch.h"
+#include "sonde/export.h"
 #include "view/source/disassembly.h"
 
 #define BUILD_ID "00112233445566778899aabbccddeeff00112233"
@@ -119,11 +121,71 @@ static void why_there_are_none(void **state)
                    "objdump is not installed (package binutils): addresses alone");
 }
 
+/* The page of `--view asm`: a function's instructions up to its last sample, each with its share. */
+static void a_page_of_two_functions(void **state)
+{
+    static const struct {
+        const char *function;
+        uint64_t    address;
+        uint32_t    samples;
+    } given[] = { { "first", 0x1139, 6 },
+                  { "first", 0x113a, 2 },
+                  { "second", 0x1139, 1 },
+                  { "second", 0x113d, 1 } };
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+    struct synth               *s = synth_new(scratch_path("asm.sonde"), NULL);
+    uint32_t sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
+    char     expected[1000], prog[280], second[300];
+
+    (void)state;
+    install("case \"$*\" in\n"
+            "--version) exit 0;;\n"
+            "*build-id*) printf ' 02c4 04000000 02000000 03000000 474e5500 0011\\n';;\n"
+            "*) printf '    1139:\\tpush   %%rbp\\n    113a:\\tmov    %%rsp,%%rbp\\n    "
+            "113d:\\tret\\n';;\n"
+            "esac\n");
+    snprintf(prog, sizeof prog, "%s", make_program());
+    snprintf(second, sizeof second, "%s-2", prog);
+    scratch_save(second, "", 0);
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        uint32_t frame = synth_address(s, synth_string(s, i < 2 ? prog : second), 0,
+                                       given[i].address);
+        const struct snd_symbol_entry at = { synth_string(s, given[i].function), 0, 0, 0 };
+        synth_symbol(s, frame, &at, 1);
+        synth_sample(s, sampler, 1000000 * (i + 1), synth_stack(s, 0, frame),
+                     10 | given[i].samples << 8, t, 1000 * given[i].samples);
+    }
+    synth_close(s, true);
+    options.view = "asm";
+    struct sonde_trace *trace = scratch_open(scratch_path("asm.sonde"));
+    assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
+    snprintf(expected, sizeof expected,
+             "80.00 %% in first  %s\n"
+             " Self %%    Address  Instruction\n"
+             "  75.00       1139  push   %%rbp\n"
+             "  25.00       113a  mov    %%rsp,%%rbp\n"
+             "\n"
+             "20.00 %% in second  %s\n"
+             " Self %%    Address  Instruction\n"
+             "  50.00       1139  push   %%rbp\n"
+             "              113a  mov    %%rsp,%%rbp\n"
+             "  50.00       113d  ret\n"
+             "\n",
+             prog, second);
+    if (!strstr(text.bytes, expected))
+        fail_msg("%s", text.bytes);
+    sonde_buffer_release(&text);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instructions_by_address),
         cmocka_unit_test(why_there_are_none),
+        cmocka_unit_test(a_page_of_two_functions),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -317,6 +317,36 @@ static void bytes_of_numbers(void **state)
     }
 }
 
+/* A sum, a mean and a running sum say of which type they are: the number of one of torch's types. */
+static void bytes_of_a_given_type(void **state)
+{
+    static const struct {
+        const char *name, *shapes, *arguments;
+        double      bytes;
+    } cases[] = {
+        { "aten::sum", "10;#", "[\"\",\"7\"]", 40 + 8 },
+        { "aten::sum", "10;#", "[\"\",\"5\"]", 40 + 2 },
+        { "aten::sum", "10;-;#;#", "[\"\",\"[0]\",\"False\",\"7\"]", 40 + 8 },
+        { "aten::sum", "10;-;#", "[\"\",\"[0]\",\"7\"]", 40 + 4 }, /* that is no type */
+        { "aten::mean", "10;#", "[\"\",\"7\"]", 40 + 8 },
+        { "aten::mean", "10;-;#;#", "[\"\",\"[0]\",\"False\",\"7\"]", 40 + 8 },
+        { "aten::mean", "10;-;#", "[\"\",\"[0]\",\"7\"]", 40 + 4 },
+        { "aten::cumsum", "10;#;#", "[\"\",\"0\",\"7\"]", 40 + 80 },
+        { "aten::cumsum", "10;#", "[\"\",\"7\"]", 40 + 40 }, /* a dimension */
+        { "aten::sum", "10;#", "[\"\",\"255\"]", 40 + 4 },
+        { "aten::sum", "10;#", "[\"\",\"-1\"]", 40 + 4 },
+    };
+    struct snd_work work;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        count(cases[i].name, cases[i].shapes, cases[i].arguments, SONDE_FLOPS_FULL, &work);
+        if (work.moved_bytes != cases[i].bytes)
+            fail_msg("%s %s: %g bytes, expected %g", cases[i].name, cases[i].arguments,
+                     work.moved_bytes, cases[i].bytes);
+    }
+}
+
 /* What is missing is not guessed, what computes nothing is known to, the rest is not. */
 static void answers(void **state)
 {
@@ -543,6 +573,7 @@ int main(void)
         cmocka_unit_test(bytes_moved),
         cmocka_unit_test(bytes_by_type),
         cmocka_unit_test(bytes_of_numbers),
+        cmocka_unit_test(bytes_of_a_given_type),
         cmocka_unit_test(answers),
         cmocka_unit_test(nonsense),
         cmocka_unit_test(names_are_given_once),

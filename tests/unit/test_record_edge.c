@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "recorded.h"
+#include "numbered.h"
 
 static void wait_ms(long ms)
 {
@@ -422,6 +422,43 @@ static void *mark_once(void *argument)
     return argument;
 }
 
+static void *mark_and_wait(void *argument)
+{
+    for (uint32_t i = 1; i <= 20000; i++)
+        numbered_mark(i);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return argument;
+}
+
+/* The rest of a large chunk is given back to the disk, what a living thread wrote into it is not. */
+static void test_stop_while_a_thread_is_in_a_large_chunk(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("large-chunk.sonde");
+    pthread_t            thread;
+
+    options.chunk_bytes = 4u << 20;
+    recorded_start(&options);
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, mark_and_wait, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    recorded_stop();
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+
+    struct sonde_trace *trace = recorded_open("large-chunk.sonde");
+    struct numbered    *n = numbered_read(trace, false);
+    assert_int_equal(n->begins, 20000);
+    assert_int_equal(n->ends, 20000);
+    free(n);
+    sonde_trace_close(trace);
+    struct stat file;
+    assert_int_equal(stat(recorded_path("large-chunk.sonde"), &file), 0);
+    assert_true(file.st_blocks * 512 < 3 << 20);
+}
+
 /* Chunks that ended threads left half empty must not starve those that live. */
 static void test_keep_last_after_many_threads(void **state)
 {
@@ -606,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_another_recording_in_the_callback),
         cmocka_unit_test(test_metadata_in_every_cycle),
         cmocka_unit_test(test_more_metadata_than_is_kept),
+        cmocka_unit_test(test_stop_while_a_thread_is_in_a_large_chunk),
         cmocka_unit_test(test_keep_last_after_many_threads),
         cmocka_unit_test(test_small_limit_and_odd_chunks),
         cmocka_unit_test(test_ranges_end_at_the_pause),
