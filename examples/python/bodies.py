@@ -31,7 +31,7 @@ def accelerate(a, b, dt):
         b.speed[k] += apart[k] * a.mass * pull
 
 
-def main(steps=400, dt=0.01):
+def main(steps=16000, dt=0.00025):
     bodies = [Body((math.cos(i), math.sin(i), i / 10), 1 + i) for i in range(6)]
     history = []
     for _ in range(steps):

@@ -2,7 +2,6 @@
 """The README and docs/C.md as a newcomer reads them: every command and program runs as it stands."""
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -10,27 +9,19 @@ import sys
 import pytest
 
 import warm_torch
+from docs_tools import ROOT, blocks, busy  # noqa: F401 (a fixture)
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
-# A process for `sonde attach PID`: prints a line when it is up, then computes until it is killed.
-BUSY = "print('up', flush=True)\nwhile True: sum(i * i for i in range(1000))"
-
-# Commands that other tests run: make itself, and test_seeds.py::test_examples.
-ELSEWHERE = ("make ", "python examples/torch/resnet18.py demo")
+# Commands that other tests run: make itself, and the stage "wheel".
+ELSEWHERE = ("make ", "pip install .")
 
 # What starts a Python by itself to load a model gets one that has torch imported: the commands stand as they are.
-BY_SONDE = ("Models", "Pipelines")
+BY_SONDE = ("Models",)
 
 # The sections that have commands, and something that these print.
-EXPECTED = {"PyTorch": "", "Python programs": "accelerate", "Any program": "page-faults", "Models": "layer4",
-            "Pipelines": "# slowest", "C programs": "layer"}
-
-
-def blocks(text, kind):
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M)
-    return [block for of_kind, block in found if of_kind == kind]
+EXPECTED = {"start": "accelerate", "PyTorch": "", "Python programs": "accelerate", "Any program": "page-faults", "Models": "layer4",
+            "C programs": "layer"}
 
 
 def sections():
@@ -55,15 +46,6 @@ def folder(tmp_path):
     for name in (".venv", "examples", "build"):
         (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
-
-
-@pytest.fixture
-def busy():
-    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE)
-    process.stdout.readline()
-    yield process.pid
-    process.kill()
-    process.communicate()
 
 
 def run(command, folder, **variables):
