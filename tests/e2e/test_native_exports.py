@@ -223,9 +223,69 @@ def test_callgrind_has_the_times_of_the_samples(tmp_path):
 def test_a_trace_without_samples_is_refused(tmp_path):
     path = tmp_path / "t.sonde"
     subprocess.run([GEN, "threads", path], check=True)
-    for form in "pprof", "perf-script", "callgrind":
+    done = sonde("export", path, "--to", "perf-script", "-o", tmp_path / "x")
+    assert done.returncode == 1 and b"no samples" in done.stderr
+    subprocess.run([GEN, "counters", path], check=True)
+    for form in "pprof", "callgrind":
         done = sonde("export", path, "--to", form, "-o", tmp_path / "x")
-        assert done.returncode == 1 and b"no samples" in done.stderr
+        assert done.returncode == 1 and b"no samples, Python functions or ranges" in done.stderr
+
+
+@pytest.mark.parametrize("case", ["threads", "torch", "gpu", "diff"])
+def test_ranges_are_stacks_of_pprof_and_callgrind(tmp_path, case):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, case, path, *(["0"] if case == "diff" else [])], check=True)
+    rows = json.loads(sonde("report", path, "--view", "tree", "--json", "--rows", "-1").stdout)["rows"]
+    stacks, way, calls = [], [], collections.Counter()
+    for row in rows:
+        way[row["depth"] - 1:] = [row["name"]]
+        stacks.append((way[::-1], row["self_ns"]))
+        calls[row["name"]] += row["count"]
+    types, samples = read_pprof(export(path, "pprof"))
+    assert types == [("calls", "count"), ("wall", "nanoseconds")]
+    assert add_up((stack, values[1]) for stack, values in samples) == add_up(stacks)
+    found = collections.Counter()
+    for stack, values in samples:
+        found[stack[0]] += values[0]
+    assert found == calls
+    own, total = read_callgrind(export(path, "callgrind").read_text())
+    assert (+own, +total) == add_up(stacks)
+
+
+def test_counted_calls_are_stacks_of_pprof(tmp_path):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, "python", path], check=True)
+    _, samples = read_pprof(export(path, "pprof"))
+    rows = json.loads(sonde("report", path, "--view", "functions", "--json", "--rows", "-1").stdout)["rows"]
+    found = collections.Counter()
+    for stack, (_, ns) in samples:
+        found[stack[0]] += ns
+    told = collections.Counter()
+    for row in rows:
+        told[row["function"]] += row["self_ns"]
+    assert +found == +told
+
+
+@pytest.mark.parametrize("case", ["native", "samples", "heap", "torch"])
+def test_the_first_mapping_of_pprof_is_the_program(tmp_path, case):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, case, path], check=True)
+    profile = list(fields(gzip.decompress(export(path, "pprof").read_bytes())))
+    strings = [value.decode() for number, value in profile if number == 6]
+    mappings = [dict(fields(value)) for number, value in profile if number == 3]
+    program = json.loads(sonde("report", path, "--view", "summary", "--json").stdout)["totals"]["program"]
+    assert mappings[0][1] == 1 and strings[mappings[0][5]] == program
+    assert len({(strings[one[5]], one.get(6, 0)) for one in mappings}) == len(mappings)
+
+
+def test_allocations_are_costs_of_callgrind(tmp_path):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, "heap", path], check=True)
+    text = export(path, "callgrind").read_text()
+    heaps = json.loads(sonde("report", path, "--view", "heap", "--json", "--rows", "-1").stdout)
+    for event, key in enumerate(("peak_bytes", "bytes", "leaked_bytes")):
+        own, _ = read_callgrind(text, event)
+        assert sum(own.values()) == sum(row[key] for row in heaps["rows"]) > 0
 
 
 HOT = r"""

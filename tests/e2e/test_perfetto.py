@@ -169,17 +169,27 @@ def test_something_of_each_kind_was_compared(tmp_path):
     assert any(name == "memory" and len(values) > 2 for (_, name), values in memory.items())
 
 
+PERIOD = 1_000_000  # ns, of the 1000 Hz that the trace asked for
+
+
 def test_samples_have_their_stacks(tmp_path):
     trace = generate("samples", tmp_path / "t.sonde")
     decoded = decode(trace)
     found = collections.Counter(tuple(decoded.stack(sample.callstack_iid)) for _, sample in decoded.samples)
     assert found
-    expected = collections.Counter()
-    running = 3  # it held the interpreter's lock, or ran
-    for event in read_json("export", trace, "-t", "json", "-o", "-")["events"]:
-        if event["kind"] == "sample" and event.get("stack") and event["state"] & running:
-            expected[tuple((frame["function"], frame["file"]) for frame in reversed(event["stack"]))] += event["samples"]
-    assert found == expected
+    expected, events, threads = collections.Counter(), collections.Counter(), set()
+    on_cpu = 2  # with the interpreter's lock alone a thread may wait
+    whole = read_json("export", trace, "-t", "json", "-o", "-")
+    for event in whole["events"]:
+        if event["kind"] == "sample" and event.get("stack") and event["state"] & on_cpu:
+            stack = tuple((frame["function"], frame["file"]) for frame in reversed(event["stack"]))
+            expected[stack] += event["covered_ns"]
+            events[stack] += 1
+            threads.add(event["thread"])
+    # A sample stands for the period that was asked for, however long each was found in its stack.
+    assert set(found) <= set(expected)
+    assert all(abs(PERIOD * found[stack] - ns) <= PERIOD * (events[stack] + 1) for stack, ns in expected.items())
+    assert abs(PERIOD * sum(found.values()) - sum(expected.values())) < PERIOD * len(threads)
 
 
 def test_a_name_that_is_not_utf8_is_readable(tmp_path):

@@ -8,6 +8,7 @@
 #include "export/timeline/shown_attributes.h"
 #include "export/chrome/chrome.h"
 #include "export/common/exporter.h"
+#include "read/said/trace_metadata.h"
 #include "read/walk/kinds.h"
 
 static bool prepare(struct snd_perfetto *p)
@@ -20,9 +21,10 @@ static bool prepare(struct snd_perfetto *p)
     p->known_slots = calloc(threads, sizeof *p->known_slots);
     p->known_calls = calloc(threads, sizeof *p->known_calls);
     p->known_names = calloc((size_t)p->trace->names.count + 1, sizeof *p->known_names);
+    p->unwritten_ns = calloc(threads, sizeof *p->unwritten_ns);
     p->is_torch = calloc((size_t)processes + 1, sizeof *p->is_torch);
     if (!snd_arrows_init(&p->arrows, p->trace) || !p->slots || !p->known_slots || !p->known_calls ||
-        !p->known_names || !p->is_torch)
+        !p->known_names || !p->is_torch || !p->unwritten_ns)
         return false;
     for (uint32_t i = 0; i < processes; i++)
         p->is_torch[i] = snd_export_is_torch(p->trace, i);
@@ -44,6 +46,21 @@ static void release(struct snd_perfetto *p)
     free(p->known_slots);
     free(p->known_calls);
     free(p->known_names);
+    free(p->unwritten_ns);
+}
+
+/* As the sampler was asked, else as `perf record` does by default: 1 ms of a program that runs. */
+static int64_t sample_period(const struct sonde_trace *trace)
+{
+    struct sonde_text hz;
+
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        if (snd_meta_find(trace, i, SND_META_PYTHON_SAMPLE_HZ, &hz)) {
+            long long rate = strtoll(hz.bytes, NULL, 10);
+            if (rate > 0 && rate <= 1000000)
+                return 1000000000 / rate;
+        }
+    return 1000000;
 }
 
 static bool has_unusual_calls(const struct sonde_trace *trace)
@@ -84,6 +101,7 @@ SND_EXPORT_WRITE(snd_export_perfetto)
     enum sonde_status       st = needs_first_walk(trace, &needs_first, err);
 
     (void)options;
+    p.period_ns = sample_period(trace);
     p.failed = !prepare(&p);
     if (st == SONDE_OK && !p.failed && needs_first)
         st = snd_spans_walk(trace, &find, &totals, err);

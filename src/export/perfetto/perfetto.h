@@ -95,6 +95,8 @@ struct snd_perfetto {
     bool                    *known_names;  /* by number in trace->names */
     struct snd_map           known_tracks; /* of counters and streams: to their numbers */
     struct snd_map           known_ids;    /* stacks, frames, functions and files written so far */
+    int64_t                  period_ns;    /* what one written sample stands for */
+    int64_t                 *unwritten_ns; /* by thread: on-CPU time that was less than a sample */
     bool                     failed;       /* memory ran out */
 };
 

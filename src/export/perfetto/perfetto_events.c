@@ -238,20 +238,26 @@ static void tell_stack(struct snd_perfetto *p, uint32_t process, uint32_t id)
     snd_pb_close(&p->packet, interned);
 }
 
-/* Where a thread ran; each of a run of equal samples at its share of the time. */
+/*
+ * Where a thread ran. A sample of Perfetto has no weight: one is written for each period of the time on a CPU that the sampled
+ * stacks stand for, so that shares are those of the other exports. What is less than a period is kept for the thread's next.
+ */
 static void put_sample(struct snd_perfetto *p, const struct sonde_event *event)
 {
     enum { SAMPLE_PID = 2, SAMPLE_TID, SAMPLE_STACK };
     const struct sonde_thread *thread = sonde_trace_thread(p->trace, event->thread);
-    uint32_t count = event->sample.count < SAMPLES_MAX ? event->sample.count : SAMPLES_MAX;
 
-    if (!(event->sample.state & (SONDE_SAMPLE_GIL | SONDE_SAMPLE_ON_CPU)) ||
-        event->sample.stack == 0)
+    if (!(event->sample.state & SONDE_SAMPLE_ON_CPU) || event->sample.stack == 0)
         return;
-    count = count ? count : 1;
-    for (uint32_t i = count; i-- > 0;) {
-        size_t packet = snd_perfetto_packet(p, event->time_ns -
-                                                   (int64_t)(event->sample.covered_ns / count * i));
+    int64_t *rest = &p->unwritten_ns[event->thread];
+    *rest = snd_add(*rest, event->sample.covered_ns < INT64_MAX ? (int64_t)event->sample.covered_ns
+                                                                : INT64_MAX);
+    int64_t count = *rest / p->period_ns;
+    *rest %= p->period_ns;
+    count = count < SAMPLES_MAX ? count : SAMPLES_MAX;
+    for (int64_t i = count; i-- > 0;) {
+        size_t packet =
+            snd_perfetto_packet(p, event->time_ns - (int64_t)event->sample.covered_ns / count * i);
         tell_stack(p, event->process, event->sample.stack);
         size_t sample = snd_pb_open(&p->packet, SND_PACKET_PERF_SAMPLE);
         snd_pb_uint(&p->packet, SAMPLE_PID, snd_export_pid(p->trace, thread->process));

@@ -26,7 +26,7 @@ struct snd_callgrind_event {
 void snd_callgrind_head(struct snd_out *out, const struct sonde_trace *trace,
                         const struct snd_callgrind_event *events, size_t count);
 
-/* The samples of a trace, or the events of its counters. Errors: SONDE_E_STATE: it has none; SONDE_E_NOMEM. */
+/* The samples of a trace; of one without, its ranges. Errors: SONDE_E_STATE: it has none; SONDE_E_NOMEM. */
 SND_CHECKED enum sonde_status snd_callgrind_samples(struct sonde_trace *trace, struct snd_out *out,
                                                     struct sonde_error *err);
 

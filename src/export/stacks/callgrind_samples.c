@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "export/stacks/allocation_stacks.h"
 #include "export/stacks/counted_stacks.h"
+#include "export/stacks/tree_stacks.h"
 #include "export/common/exporter.h"
 #include "format/layout.h"
 #include "model/samples/sample_counts.h"
@@ -35,6 +37,7 @@ struct row {
     size_t                        count;
     int64_t                       values[VALUES_MAX];
     uint64_t                      samples;
+    bool                          is_path; /* of a tree: samples are calls of the innermost */
 };
 
 struct function {
@@ -108,7 +111,9 @@ static void add_row(struct graph *g, const struct row *row)
         if (g->failed || g->functions[function].seen == g->row_count)
             continue;
         g->functions[function].seen = g->row_count;
-        struct cost cost = { function, row->frames[i].frame.line, callee, { 0 }, row->samples };
+        /* Of a path that was called so often: its callers' calls are those of their own paths. */
+        uint64_t    calls = row->is_path && i != 1 ? 0 : row->samples;
+        struct cost cost = { function, row->frames[i].frame.line, callee, { 0 }, calls };
         memcpy(cost.values, row->values, sizeof cost.values);
         add_cost(g, cost);
         callee = function;
@@ -218,10 +223,25 @@ static void add_samples(struct graph *g, const struct snd_sample_counts *counts)
         struct row row = { frames,
                            count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX,
                            { c->time_ns },
-                           c->samples };
+                           c->samples,
+                           false };
         add_row(g, &row);
     }
     free(frames);
+}
+
+/* Ranges: a trace with Python functions is not written here. */
+static enum sonde_status add_paths(struct graph *g, struct sonde_error *err)
+{
+    struct snd_tree_stacks stacks;
+    enum sonde_status      st = snd_tree_stacks_open(&stacks, g->trace, err);
+
+    g->failed |= st == SONDE_OK && !begin_graph(g);
+    while (st == SONDE_OK && !g->failed && snd_tree_stacks_next(&stacks))
+        add_row(g, &(struct row){
+                       stacks.frames, stacks.count, { stacks.self_ns }, stacks.call_count, true });
+    snd_tree_stacks_release(&stacks);
+    return st;
 }
 
 enum sonde_status snd_callgrind_samples(struct sonde_trace *trace, struct snd_out *out,
@@ -233,13 +253,11 @@ enum sonde_status snd_callgrind_samples(struct sonde_trace *trace, struct snd_ou
     g.events[0] = (struct snd_callgrind_event)SND_CALLGRIND_TIME;
     enum sonde_status st = snd_sample_counts_make(&counts, trace, err);
     if (st == SONDE_OK && counts.count == 0)
-        st = snd_fail(err, SONDE_E_STATE,
-                      "the trace has no Python functions and no samples; record them with "
-                      "--functions or --sample");
-    if (st == SONDE_OK) {
+        st = add_paths(&g, err);
+    else if (st == SONDE_OK)
         add_samples(&g, &counts);
+    if (st == SONDE_OK)
         st = write_graph(&g, err);
-    }
     snd_sample_counts_release(&counts);
     return st;
 }
@@ -273,5 +291,39 @@ SND_EXPORT_WRITE(snd_counted_callgrind)
         st = write_graph(&g, err);
     }
     snd_counted_release(&counted);
+    return st;
+}
+
+static void add_heap(struct graph *g, struct snd_heap_stacks *heap)
+{
+    g->failed |= !begin_graph(g);
+    while (!g->failed && snd_heap_stacks_next(heap)) {
+        const struct snd_heap_sums *sums = &heap->row->sums;
+        add_row(g, &(struct row){ heap->frames,
+                                  heap->count,
+                                  { (int64_t)sums->peak_bytes, (int64_t)sums->bytes,
+                                    (int64_t)sums->live_bytes },
+                                  sums->allocations,
+                                  false });
+    }
+}
+
+SND_EXPORT_WRITE(snd_heap_callgrind)
+{
+    struct graph           g = { .trace = trace,
+                                 .out = out,
+                                 .events = { { { "peak", 4 }, { "bytes held at the peak", 22 }, 0 },
+                                             { { "allocated", 9 }, { "bytes allocated", 15 }, 0 },
+                                             { { "leaked", 6 }, { "bytes not freed", 15 }, 0 } },
+                                 .event_count = 3 };
+    struct snd_heap_stacks heap;
+    enum sonde_status      st = snd_heap_stacks_open(&heap, trace, err);
+
+    (void)options; /* a reader chooses among the events */
+    if (st == SONDE_OK) {
+        add_heap(&g, &heap);
+        st = write_graph(&g, err);
+    }
+    snd_heap_stacks_release(&heap);
     return st;
 }

@@ -18,8 +18,10 @@
 #include "export/common/exporter.h"
 #include "export/encode/gzip.h"
 #include "export/stacks/allocation_stacks.h"
+#include "export/stacks/tree_stacks.h"
 #include "export/encode/protobuf.h"
 #include "model/samples/sample_counts.h"
+#include "read/said/trace_metadata.h"
 #include "read/reader.h"
 #include "snd_config.h"
 
@@ -74,6 +76,8 @@ struct profile {
     struct snd_sample_counts  counts;  /* of samples */
     struct snd_heap_stacks    heap;    /* or of allocations */
     struct snd_counted_export counted; /* or of counters */
+    struct snd_tree_stacks    paths;   /* or of ranges, or of counted calls */
+    uint32_t                  program; /* the file of the first mapping: a string */
     const struct type        *types;
     size_t                    type_count;
     const struct type        *shown_first; /* of the types; NULL: the last */
@@ -135,6 +139,18 @@ static uint32_t function_of(struct profile *p, const struct sonde_frame *frame)
     return id;
 }
 
+static void put_mapping(struct profile *p, uint32_t id, uint32_t file, uint32_t build_id)
+{
+    size_t at = snd_pb_open(&p->message, PROFILE_MAPPING);
+
+    snd_pb_uint(&p->message, MAPPING_ID, id);
+    snd_pb_uint(&p->message, MAPPING_FILE, file);
+    snd_pb_uint(&p->message, MAPPING_BUILD_ID, build_id);
+    snd_pb_uint(&p->message, MAPPING_HAS_FUNCTIONS, 1);
+    snd_pb_close(&p->message, at);
+    flush(p);
+}
+
 /* The object file that a native frame is in; 0: none is known. */
 static uint32_t mapping_of(struct profile *p, uint32_t process, const struct snd_frame_record *f)
 {
@@ -146,16 +162,29 @@ static uint32_t mapping_of(struct profile *p, uint32_t process, const struct snd
     uint32_t build_id = f->build_id
                             ? string_of(p, sonde_trace_string(p->trace, process, f->build_id))
                             : 0;
-    if (!find_id(p, &p->mappings, (struct snd_key){ file, build_id, 0 }, &id))
-        return id;
-    size_t at = snd_pb_open(&p->message, PROFILE_MAPPING);
-    snd_pb_uint(&p->message, MAPPING_ID, id);
-    snd_pb_uint(&p->message, MAPPING_FILE, file);
-    snd_pb_uint(&p->message, MAPPING_BUILD_ID, build_id);
-    snd_pb_uint(&p->message, MAPPING_HAS_FUNCTIONS, 1);
-    snd_pb_close(&p->message, at);
-    flush(p);
+    if (file == p->program)
+        return 1;
+    if (find_id(p, &p->mappings, (struct snd_key){ file, build_id, 0 }, &id))
+        put_mapping(p, id, file, build_id);
     return id;
+}
+
+/* Readers take the first mapping for the program: it goes out first, whether or not a frame is in it. */
+static void put_program(struct profile *p)
+{
+    uint32_t                 process = snd_meta_root(p->trace, 0), build_id = 0, id;
+    const char              *path = sonde_trace_process(p->trace, process)->program;
+    const struct snd_tables *t = &p->trace->processes[process].tables;
+
+    p->program = literal(p, path);
+    for (uint32_t i = 1; i < t->frame_count && build_id == 0; i++) {
+        const struct snd_frame_record *f = &t->frames[i];
+        if (f->build_id && f->reserved &&
+            string_of(p, sonde_trace_string(p->trace, process, f->reserved)) == p->program)
+            build_id = string_of(p, sonde_trace_string(p->trace, process, f->build_id));
+    }
+    if (find_id(p, &p->mappings, (struct snd_key){ p->program, build_id, 0 }, &id))
+        put_mapping(p, id, p->program, build_id);
 }
 
 static uint32_t location_of(struct profile *p, uint32_t process, const struct snd_mixed_frame *f)
@@ -270,6 +299,16 @@ static void put_counted(struct profile *p)
     }
 }
 
+static void put_paths(struct profile *p)
+{
+    while (!p->failed && !p->out->failed && snd_tree_stacks_next(&p->paths)) {
+        const uint64_t values[] = { p->paths.call_count, (uint64_t)p->paths.self_ns };
+        size_t         at = open_sample(p, 0, p->paths.frames, p->paths.count, values);
+        snd_pb_close(&p->message, at);
+        flush(p);
+    }
+}
+
 static void put_types(struct profile *p)
 {
     literal(p, ""); /* the first string is the empty one */
@@ -303,6 +342,7 @@ static enum sonde_status write_profile(struct profile *p, struct sonde_error *er
     bool ok = p->frames && p->ids;
     if (ok) {
         put_types(p);
+        put_program(p);
         p->put_rows(p);
         put_end(p);
     }
@@ -355,6 +395,27 @@ static enum sonde_status write_all(struct profile *p, bool is_compressed, struct
     return st;
 }
 
+/* Of a trace without samples: the paths of its counted calls, or of its ranges. */
+static enum sonde_status write_paths(struct sonde_trace *trace, bool is_compressed,
+                                     struct snd_out *out, struct sonde_error *err)
+{
+    static const struct type types[] = { { NAMED("calls"), "count" },
+                                         { NAMED("wall"), "nanoseconds" } };
+    struct profile           p = {
+                  .trace = trace,
+                  .out = out,
+                  .types = types,
+                  .type_count = sizeof types / sizeof types[0],
+                  .put_rows = put_paths,
+    };
+    enum sonde_status st = snd_tree_stacks_open(&p.paths, trace, err);
+
+    if (st == SONDE_OK)
+        st = write_all(&p, is_compressed, out, err);
+    snd_tree_stacks_release(&p.paths);
+    return st;
+}
+
 SND_EXPORT_WRITE(snd_export_pprof)
 {
     static const struct type types[] = { { NAMED("samples"), "count" },
@@ -370,9 +431,8 @@ SND_EXPORT_WRITE(snd_export_pprof)
     enum sonde_status st = snd_sample_counts_make(&p.counts, trace, err);
 
     if (st == SONDE_OK && p.counts.count == 0)
-        st = snd_fail(err, SONDE_E_STATE,
-                      "the trace has no samples; record them with sonde run --sample");
-    if (st == SONDE_OK)
+        st = write_paths(trace, options->gzip, out, err);
+    else if (st == SONDE_OK)
         st = write_all(&p, options->gzip, out, err);
     snd_sample_counts_release(&p.counts);
     return st;
