@@ -34,7 +34,12 @@ export interface View extends Table {
   sections: (Table & { key: string; title?: string })[];
 }
 
+/** What the page does with a view besides showing its table: src/export/page/page_views.c has them. */
+export type Trait = "finds" | "blank" | "indents" | "part" | "elsewhere";
+
 export interface ViewEntry {
+  title: string;
+  traits: Trait[];
   summary: string;
   group: string;
   document: View;

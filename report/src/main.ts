@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The page: decodes its data, lists its parts, shows the one that the address names. */
 import { isDark, Palette } from "./colours";
-import type { Trace, ViewEntry } from "./data";
+import type { Trace, Trait, ViewEntry } from "./data";
 import { decode } from "./decode";
 import { el, type Part } from "./dom";
 import { Flame } from "./flame";
@@ -12,15 +12,10 @@ import { ModelTree } from "./model";
 import { viewOf } from "./reader";
 import { Roofline } from "./roofline";
 import { sourcePart } from "./source";
-import { isEmpty, viewPart, viewTitle } from "./tables";
+import { isEmpty, viewPart } from "./tables";
 import { Timeline } from "./timeline";
 
 const byId = (id: string): HTMLElement => document.getElementById(id)!;
-
-/** Views that other parts show, or that are of no use as a table of their own. */
-const ELSEWHERE = new Set(["summary", "diff"]);
-/** Views that have a part of their own, where they have rows. */
-const PARTS = new Set(["source", "roofline"]);
 
 class Page {
   private lanes: Lane[];
@@ -51,15 +46,19 @@ class Page {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.route());
   }
 
+  private has(view: string, trait: Trait): boolean {
+    return this.views.get(view)![0].traits.includes(trait);
+  }
+
   private makeNav(): void {
     const link = (hash: string, title: string): HTMLElement => el("a", { href: `#${hash}` }, title);
-    const filled = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !isEmpty(this.views.get(view)![0].document));
-    const empty = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !filled.includes(view));
-    const tables = filled.filter((view) => !PARTS.has(view));
+    const filled = [...this.views.keys()].filter((view) => !this.has(view, "elsewhere") && !isEmpty(this.views.get(view)![0].document));
+    const empty = [...this.views.keys()].filter((view) => !this.has(view, "elsewhere") && !filled.includes(view));
+    const tables = filled.filter((view) => !this.has(view, "part"));
     byId("nav").replaceChildren(
       link("summary", "Summary"), ...this.comparison().map(([hash, title]) => link(hash, title)), link("timeline", "Timeline"), link("flame", "Flame graph"), ...this.optionalParts().map(([hash, title]) => link(hash, title)),
-      el("h2", {}, "Tables"), ...tables.map((view) => link(`table/${view}`, viewTitle(view))),
-      ...(empty.length > 0 ? [el("details", {}, el("summary", {}, "Not recorded"), ...empty.map((view) => link(`table/${view}`, viewTitle(view))))] : []),
+      el("h2", {}, "Tables"), ...tables.map((view) => link(`table/${view}`, this.views.get(view)![0].title)),
+      ...(empty.length > 0 ? [el("details", {}, el("summary", {}, "Not recorded"), ...empty.map((view) => link(`table/${view}`, this.views.get(view)![0].title)))] : []),
       el("p.version", {}, `sonde ${this.trace.head.version}`));
   }
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The part that shows a view: its totals, sections and rows, in one of its groupings. */
-import type { Cell, Table, Total, View, ViewEntry } from "./data";
+import type { Cell, Table, Total, Trait, View, ViewEntry } from "./data";
 import { choice, el, searchBox, type Part } from "./dom";
 import { cell as formatCell } from "./format";
 import { DataTable, type TableOptions } from "./table";
 
-const titles: Record<string, string> = {
-  ops: "Operators", model: "Runs of a model", "function-counters": "Counters by function",
-  "line-memory": "Memory by line", "range-counters": "Counters by range",
-  diff: "What changed", gpu: "GPU use", "tensor-lines": "Tensor memory by line", tree: "Call tree",
-};
-export const viewTitle = (view: string): string => titles[view] ?? view.charAt(0).toUpperCase() + view.slice(1);
+/** "line-memory" as a heading. */
+const asTitle = (key: string): string => key.charAt(0).toUpperCase() + key.slice(1);
 
 export const isEmpty = (view: View): boolean => view.error === undefined && view.rows.length === 0 && view.sections.every((section) => section.rows.length === 0);
 
@@ -20,9 +16,6 @@ export function totalsList(totals: Total[], microseconds: boolean): HTMLElement 
   if (shown.length === 0) return null;
   return el("dl.totals", {}, ...shown.map((total) => el("div", {}, el("dt", {}, total.title!.trim()), el("dd", { "data-key": total.key, "data-value": JSON.stringify(total.value) }, formatCell(total.kind, total.value, microseconds)))));
 }
-
-/** Views whose rows may lack a share. */
-const BLANK = new Set(["diff", "source", "roofline", "modules"]);
 
 /** Of views whose text is laid out by hand: what the page has above these columns. */
 const COLUMN_TITLES: Record<string, Record<string, string>> = {
@@ -38,9 +31,9 @@ function titled(view: View): View {
 }
 
 /** Names that are set in by their depth, as text has them. */
-function indentOf(view: View): TableOptions["indent"] {
+function indentOf(view: View, traits: Trait[]): TableOptions["indent"] {
   const [name, depth] = ["name", "depth"].map((key) => view.columns.findIndex((column) => column.key === key));
-  return view.view === "tree" && name >= 0 && depth >= 0 ? { column: name, depth } : undefined;
+  return traits.includes("indents") && name >= 0 && depth >= 0 ? { column: name, depth } : undefined;
 }
 
 interface State {
@@ -61,9 +54,9 @@ export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: 
     const at = view.columns.findIndex((column) => column.key === "key" || column.key === "name");
     if (at >= 0 && typeof row[at] === "string") find!(row[at] as string);
   };
-  const canFind = find && ["ops", "kernels", "summary"].includes(view.view);
+  const canFind = find && entry.traits.includes("finds");
   const build = (): void => {
-    table = new DataTable(view, { label: viewTitle(view.view), allColumns: state.all, blank: BLANK.has(view.view), indent: indentOf(view), ...(canFind ? { choose } : {}) }, (rows) => {
+    table = new DataTable(view, { label: entry.title, allColumns: state.all, blank: entry.traits.includes("blank"), indent: indentOf(view, entry.traits), ...(canFind ? { choose } : {}) }, (rows) => {
       const whole = view.row_count > view.rows.length ? `${view.rows.length} of ${view.row_count}` : String(view.row_count);
       count.textContent = `${rows === view.rows.length ? "" : `${rows} of `}${whole} row${whole === "1" ? "" : "s"}`;
     });
@@ -72,14 +65,14 @@ export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: 
     printed.replaceChildren(table.printed(200));
   };
 
-  const element = el("section.view", { "aria-labelledby": "view-title" }, el("header.part", {}, el("h1", { id: "view-title" }, viewTitle(view.view)), el("p.about", {}, entry.summary)));
+  const element = el("section.view", { "aria-labelledby": "view-title" }, el("header.part", {}, el("h1", { id: "view-title" }, entry.title), el("p.about", {}, entry.summary)));
   if (view.error !== undefined) {
     element.append(el("p.empty", {}, view.error));
     return { element };
   }
   const totals = totalsList(view.totals, view.microseconds);
   if (totals) element.append(totals);
-  for (const section of view.sections) if (section.rows.length > 0) element.append(sectionTable(section, section.title ?? viewTitle(section.key)));
+  for (const section of view.sections) if (section.rows.length > 0) element.append(sectionTable(section, section.title ?? asTitle(section.key)));
   const search = searchBox("Filter: words, or count>10", (text) => {
     state.filter = text;
     table?.filter(text);

@@ -10,7 +10,6 @@
 #include "model/summary/summary.h"
 #include "read/reader.h"
 #include "snd_config.h"
-#include "view/empty.h"
 #include "view/render/render.h"
 #include "view/render/view.h"
 
@@ -88,6 +87,8 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
         { samples && !calls, "functions" }, /* the hot ones, of the samples */
         { found.calls && !found.ranges, "ops" },
     };
+    _Static_assert(SND_COUNT_OF(all) <= SONDE_CONTENT_VIEWS + 1,
+                   "no more than one of two that exclude each other");
     size_t count = 0;
     for (size_t i = 0; i < SND_COUNT_OF(all); i++) {
         if (all[i].there && count < size)
@@ -95,11 +96,6 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
         count += all[i].there;
     }
     return count;
-}
-
-const char *sonde_view_absence(struct sonde_trace *trace, const char *view)
-{
-    return snd_empty_text(trace, view);
 }
 
 const char *sonde_default_view(struct sonde_trace *trace)
@@ -173,15 +169,15 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
 
     if (st == SONDE_OK)
         st = snd_summary_begin(trace, &doc->summary, err);
-    doc->empty = snd_empty_text(trace, view->info.name);
+    doc->empty = sonde_view_absence(trace, view->info.name);
     if (st == SONDE_OK)
         st = view->build(trace, options, doc, err);
     if (options->no_source)
         leave_out_source(&doc->rows);
-    if (st == SONDE_OK && options->sort && view->fixed_order)
+    if (st == SONDE_OK && options->sort && view->sorting == SND_FIXED)
         st = snd_fail(err, SONDE_E_ARGUMENT,
                       "the view '%s' cannot be sorted; leave out the sort key", view->info.name);
-    else if (st == SONDE_OK && options->sort && !view->own_order)
+    else if (st == SONDE_OK && options->sort && view->sorting == SND_SORTED)
         st = snd_table_sort(&doc->rows, options->sort, err);
     if (st == SONDE_OK && options->format != SONDE_REPORT_CSV &&
         options->format != SONDE_REPORT_COLUMNS) /* which have no ledger */

@@ -1,147 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of views, in the order in which help names them. */
+/* The views as tables: views.def. */
+#include <string.h>
+
+#include "read/said/trace_metadata.h"
 #include "view/render/view.h"
 
+#define SND_VIEW(name, function, summary, groups, sorting, page, absence) \
+    { { name, summary, groups }, function, sorting },
 const struct snd_view snd_views[] = {
-    { { "summary", "what ran, how long, what it cost, and where the time went", 0 },
-      snd_view_summary,
-      true,
-      false },
-    { { "ops", "one row per range name: calls, time, memory, FLOPs (torch.profiler's table)",
-        SONDE_GROUP_SHAPE | SONDE_GROUP_STACK | SONDE_GROUP_THREAD | SONDE_GROUP_PROCESS |
-            SONDE_GROUP_MODULE | SONDE_GROUP_OVERLOAD },
-      snd_view_ops,
-      false,
-      false },
-    { { "tree", "the call tree, equal paths merged, longest first", SONDE_GROUP_THREAD },
-      snd_view_tree,
-      true,
-      false },
-    { { "roofline",
-        "one row per operator: FLOPs for a byte moved, FLOPS, how near to what the machine can do",
-        0 },
-      snd_view_roofline,
-      false,
-      false },
-    { { "model", "one row per batch size that sonde model measured: latency, FLOPS, memory", 0 },
-      snd_view_model,
-      false,
-      false },
-    { { "modules", "one row per module: time forward and backward, FLOPs, parameters, memory", 0 },
-      snd_view_modules,
-      false,
-      false },
-    { { "depths", "one row per class of modules at each depth: what its modules cost together", 0 },
-      snd_view_depths,
-      false,
-      false },
-    { { "graph",
-        "one row per node of a model's graph: modules, functions, methods; time, FLOPs, bytes", 0 },
-      snd_view_graph,
-      false,
-      false },
-    { { "layers", "one row per layer that sonde layers measured: time, spread, weights, shapes",
-        0 },
-      snd_view_layers,
-      false,
-      false },
-    { { "functions",
-        "one row per Python function: calls, own and total time (cProfile's table), or what "
-        "samples "
-        "say",
-        0 },
-      snd_view_functions,
-      false,
-      true },
-    { { "lines",
-        "runs and time of each line of the selected functions (line_profiler's table), or what "
-        "samples say",
-        0 },
-      snd_view_lines,
-      false,
-      true },
-    { { "line-memory", "memory by line of the selected functions (memory_profiler's table)", 0 },
-      snd_view_line_memory,
-      true,
-      false },
-    { { "source", "the source of what ran: time, hits, samples and bytes of each line", 0 },
-      snd_view_source,
-      true,
-      false },
-    { { "samples", "the call tree that sampled stacks add up to (Pyinstrument's tree)",
-        SONDE_GROUP_THREAD | SONDE_GROUP_PROCESS },
-      snd_view_samples,
-      true,
-      false },
-    { { "asm",
-        "instructions of native code with their share of the samples (perf annotate's listing)",
-        0 },
-      snd_view_asm,
-      true,
-      false },
-    { { "counters",
-        "counters of the program: cycles, page faults, switches, .., and what follows (perf "
-        "stat's table)",
-        0 },
-      snd_view_counters,
-      true,
-      false },
-    { { "range-counters",
-        "one row per range name: page faults, switches, .. of its thread while it was open", 0 },
-      snd_view_range_counters,
-      false,
-      false },
-    { { "function-counters",
-        "one row per function: page faults, switches, .. of its thread while it ran", 0 },
-      snd_view_function_counters,
-      false,
-      false },
-    { { "kernels",
-        "one row per kernel, copy and fill of GPUs: time, grid, occupancy, delay, what launched it",
-        SONDE_GROUP_SHAPE | SONDE_GROUP_STACK | SONDE_GROUP_PROCESS | SONDE_GROUP_MODULE |
-            SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE },
-      snd_view_kernels,
-      false,
-      false },
-    { { "gpu", "how busy each GPU was, in each step too, and why no kernel ran", 0 },
-      snd_view_gpu,
-      false,
-      false },
-    { { "memory", "bytes allocated and freed by device, the peak, and what holds it",
-        SONDE_GROUP_MODULE | SONDE_GROUP_STACK },
-      snd_view_memory,
-      false,
-      false },
-    { { "heap", "who allocates what, by call stack: the peak and who holds it, leaks, temporary",
-        0 },
-      snd_view_heap,
-      true,
-      false },
-    { { "tensors", "one row per tensor of sonde.memory_report: size, storage, what shares it", 0 },
-      snd_view_tensors,
-      false,
-      false },
-    { { "tensor-lines", "one row per line of sonde.tensor_lines: tensor memory allocated and held",
-        0 },
-      snd_view_tensor_lines,
-      false,
-      false },
-    { { "threads", "one row per thread: events, ranges, samples, time inside ranges", 0 },
-      snd_view_threads,
-      false,
-      false },
-    { { "steps", "one row per step: when, how long, and their spread", 0 },
-      snd_view_steps,
-      false,
-      false },
-    { { "ledger", "what is missing, truncated or uncertain, and what to do about it", 0 },
-      snd_view_ledger,
-      false,
-      false },
+#include "view/views.def"
 };
+#undef SND_VIEW
 const size_t snd_view_count = SND_COUNT_OF(snd_views);
 
 const struct sonde_view_info *sonde_view_info(size_t index)
 {
     return index < snd_view_count ? &snd_views[index].info : NULL;
+}
+
+/* ----------------------------------------------------------------- without rows */
+
+/* The metadata by which probes say that they were asked; what to do, and why there is nothing. */
+#define SND_ABSENT(key, word, unasked, asked) key, word, unasked, asked
+#define SND_UNSAID SND_META_COUNT, NULL, NULL, NULL
+#define SND_VIEW(name, function, summary, groups, sorting, page, absence) { name, absence },
+static const struct {
+    const char   *view;
+    enum snd_meta key;
+    const char   *word;
+    const char   *unasked, *asked;
+} texts[] = {
+#include "view/views.def"
+};
+#undef SND_VIEW
+
+static bool was_asked(const struct sonde_trace *trace, enum snd_meta asked, const char *word)
+{
+    struct sonde_text value;
+
+    for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
+        if (snd_meta_find(trace, p, asked, &value) &&
+            (!word || memmem(value.bytes, value.length, word, strlen(word))))
+            return true;
+    return false;
+}
+
+const char *sonde_view_absence(struct sonde_trace *trace, const char *view)
+{
+    for (size_t i = 0; i < SND_COUNT_OF(texts); i++)
+        if (strcmp(texts[i].view, view) == 0)
+            return texts[i].key != SND_META_COUNT && was_asked(trace, texts[i].key, texts[i].word)
+                       ? texts[i].asked
+                       : texts[i].unasked;
+    return NULL;
 }

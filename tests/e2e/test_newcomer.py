@@ -101,8 +101,8 @@ SND_VIEW_BUILD(snd_view_toy)
     return SONDE_OK;
 }
 """,
-    "src/view/render/view.h": Line("SND_VIEW_BUILD(snd_view_ops);", "SND_VIEW_BUILD(snd_view_toy);\n"),
-    "src/view/views.c": Line('{ { "ledger"', '    { { "toy", "nothing but a toy", 0 }, snd_view_toy, true, false },\n'),
+    "src/view/views.def": Line('SND_VIEW("ledger"', 'SND_VIEW("toy", snd_view_toy, "nothing but a toy", 0, SND_FIXED,\n'
+                               '         SND_PAGE("Toy", 0, SND_ALWAYS), SND_UNSAID)\n'),
     "src/view/meson.build": Line("'views.c'", "  'toy/toy_view.c',\n"),
     "tests/golden/view-toy/commands": "gen convnet t.sonde\nsonde report t.sonde --view toy\n",
     "man/sonde-report.1": [Line(".It Cm ledger", ".It Cm toy\nnothing but a toy\n"), Line(".It ledger", ".It toy\ntoy\n")],
@@ -138,7 +138,7 @@ const struct snd_command snd_command_toy = {
     .operands = "",
     .summary = "print a toy",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };
 """,

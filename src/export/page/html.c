@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "export/encode/base64.h"
 #include "export/chrome/chrome.h"
 #include "export/common/exporter.h"
@@ -50,7 +51,7 @@ static bool prepare(struct snd_html *page)
     page->is_torch = calloc(processes + 1, sizeof *page->is_torch);
     good &= page->by_name && page->last_ns && page->is_torch;
     good &= snd_arrows_init(&page->arrows, page->trace);
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(blocks); i++)
         good &= snd_html_block_init(block_at(page, i), blocks[i].kind, blocks[i].columns);
     for (uint32_t i = 0; good && i < processes; i++)
         page->is_torch[i] = snd_export_is_torch(page->trace, i);
@@ -60,7 +61,7 @@ static bool prepare(struct snd_html *page)
 
 static void release(struct snd_html *page)
 {
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(blocks); i++)
         snd_html_block_release(block_at(page, i));
     snd_arrows_release(&page->arrows);
     snd_map_release(&page->numbers);

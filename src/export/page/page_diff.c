@@ -168,7 +168,8 @@ static void put_rows(struct snd_html *page, const char *by)
     report.rows = SND_HTML_ROWS;
     snd_buf_clear(&page->text);
     snd_buf_format(&page->text,
-                   "{\"summary\":\"what changed from A to B, and whether that is noise\","
+                   "{\"title\":\"What changed\",\"traits\":[\"blank\",\"elsewhere\"],"
+                   "\"summary\":\"what changed from A to B, and whether that is noise\","
                    "\"group\":\"%s\",\"document\":",
                    by);
     if (sonde_diff(page->sides->traces, page->sides->a_runs, page->sides->b_runs, &diff, &report,

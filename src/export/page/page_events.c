@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/plural.h"
 #include "export/page/page.h"
 #include "format/fields.h"
@@ -60,7 +61,7 @@ static bool is_of_bytes(struct sonde_text name)
     static const enum snd_known known[] = { SND_KNOWN_RSS, SND_KNOWN_DEVICE_RESERVED,
                                             SND_KNOWN_DEVICE_ALLOCATED, SND_KNOWN_HEAP_LIVE };
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(known); i++) {
         const char *text = snd_known_name(known[i]);
         if (name.length >= strlen(text) && memcmp(name.bytes, text, strlen(text)) == 0)
             return true;
@@ -147,7 +148,7 @@ bool snd_html_on_event(const struct sonde_event *event, const struct snd_live_ch
                                                          : 0;
     if (change)
         on_memory(page, event, change);
-    else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind])
+    else if ((size_t)event->kind < SND_COUNT_OF(puts) && puts[event->kind])
         puts[event->kind](page, event);
     return !page->failed && !page->text.failed;
 }

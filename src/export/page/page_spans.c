@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/count_of.h"
 #include "export/page/page.h"
 #include "export/timeline/gpu_streams.h"
 #include "sonde/export.h"
@@ -182,7 +183,7 @@ enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *e
         &page->spans, &page->works, &page->links,    &page->calls,
         &page->marks, &page->steps, &page->counters, &page->memory
     };
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(blocks); i++)
         snd_html_flush(page, blocks[i]);
     return st;
 }

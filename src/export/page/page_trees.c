@@ -4,6 +4,8 @@
 
 #include "export/page/page_trees.h"
 
+#include "base/count_of.h"
+
 static uint64_t not_negative(int64_t ns)
 {
     return ns > 0 ? (uint64_t)ns : 0;
@@ -161,7 +163,7 @@ const struct snd_html_tree snd_html_all_trees[] = {
     { "modules", "Modules", "calls", SND_HAS_MODULES, walk_modules },
     { "functions", "Python functions", "calls", SND_HAS_FUNCTIONS, walk_functions },
 };
-const size_t snd_html_tree_count = sizeof snd_html_all_trees / sizeof snd_html_all_trees[0];
+const size_t snd_html_tree_count = SND_COUNT_OF(snd_html_all_trees);
 
 /* --------------------------------------------------------------------- write */
 

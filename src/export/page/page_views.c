@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The views of the report page, as sonde_report() has them, and the page's head. */
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "export/common/exporter.h"
 #include "export/page/page.h"
 #include "export/timeline/gpu_streams.h"
@@ -29,23 +31,39 @@ static unsigned useful_groups(const struct snd_html *page, const struct sonde_av
     return groups & useful;
 }
 
-/* Whether a view may have rows: one whose events the trace does not have is not computed. */
-static bool may_have(const struct snd_html *page, const char *view)
-{
-    static const struct {
-        const char *view;
-        unsigned    needs; /* any of enum snd_content */
-    } needs[] = {
-        { "modules", SND_HAS_MODULES }, { "depths", SND_HAS_MODULES },
-        { "samples", SND_HAS_SAMPLES }, { "functions", SND_HAS_FUNCTIONS | SND_HAS_SAMPLES },
-        { "memory", SND_HAS_MEMORY },   { "steps", SND_HAS_STEPS },
-        { "kernels", SND_HAS_WORK },    { "gpu", SND_HAS_WORK },
-    };
+/* What the page does with a view besides showing its table; the words of them in its data. */
+enum {
+    SND_PAGE_FINDS = 1,      /* a row's click finds its name in the timeline */
+    SND_PAGE_BLANK = 2,      /* rows may lack a share */
+    SND_PAGE_INDENTS = 4,    /* names are set in by their depth */
+    SND_PAGE_PART = 8,       /* has a part of its own, where it has rows */
+    SND_PAGE_ELSEWHERE = 16, /* is shown in another part */
+    SND_PAGE_LEFT_OUT = 32,  /* is not in the page: it takes long */
+};
+static const char *const traits[] = { "finds", "blank", "indents", "part", "elsewhere" };
 
-    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
-        if (strcmp(needs[i].view, view) == 0)
-            return (needs[i].needs & page->content) != 0;
-    return true;
+#define SND_ALWAYS UINT_MAX
+#define SND_PAGE(title, traits, needs) title, traits, needs
+#define SND_VIEW(name, function, summary, groups, sorting, page, absence) { page },
+static const struct page_view {
+    const char *title;
+    unsigned    traits, needs; /* any of enum snd_content; SND_ALWAYS */
+} page_views[] = {
+#include "view/views.def"
+};
+#undef SND_VIEW
+
+static void put_traits(struct sonde_buffer *text, unsigned has)
+{
+    const char *comma = "";
+
+    snd_buf_text(text, "\"traits\":[");
+    for (size_t i = 0; i < SND_COUNT_OF(traits); i++)
+        if (has & 1u << i) {
+            snd_buf_format(text, "%s\"%s\"", comma, traits[i]);
+            comma = ",";
+        }
+    snd_buf_text(text, "],");
 }
 
 /* A view without rows; the member `key` gives the reason. */
@@ -62,7 +80,7 @@ static void put_without(struct sonde_buffer *text, const char *view, const char 
     snd_json_text(&json, "view", view);
     snd_json_text(&json, key, message);
     static const char *const lists[] = { "totals", "sections", "columns", "rows" };
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(lists); i++)
         snd_json_raw(&json, lists[i], "[]", 2);
     snd_json_uint(&json, "row_count", 0);
     snd_json_end(&json);
@@ -70,7 +88,7 @@ static void put_without(struct sonde_buffer *text, const char *view, const char 
 }
 
 static void put_view(struct snd_html *page, const struct sonde_view_info *info,
-                     const struct sonde_word *group)
+                     const struct page_view *view, const struct sonde_word *group)
 {
     struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
     struct sonde_error          err;
@@ -84,12 +102,14 @@ static void put_view(struct snd_html *page, const struct sonde_view_info *info,
     if (strcmp(info->name, "ops") == 0)
         options.sort = "self_cpu_time_total";
     snd_buf_clear(&page->text);
-    snd_buf_format(&page->text, "{\"summary\":\"%s\",\"group\":\"%s\",\"document\":", info->summary,
-                   group ? group->name : "");
+    snd_buf_format(&page->text, "{\"title\":\"%s\",\"summary\":\"%s\",\"group\":\"%s\",",
+                   view->title, info->summary, group ? group->name : "");
+    put_traits(&page->text, view->traits);
+    snd_buf_text(&page->text, "\"document\":");
     size_t head = page->text.length;
     if (page->no_source && strcmp(info->name, "source") == 0) {
         put_without(&page->text, info->name, "empty", "Left out by --no-source.");
-    } else if (!may_have(page, info->name)) {
+    } else if (view->needs != SND_ALWAYS && !(view->needs & page->content)) {
         const char *why = sonde_view_absence(page->trace, info->name);
         put_without(&page->text, info->name, "empty", why ? why : "The trace has nothing of this.");
     } else {
@@ -115,14 +135,15 @@ enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err)
         return st;
     const struct sonde_averages_totals *all = sonde_averages_totals(averages);
     for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++) {
-        if (strcmp(info->name, "asm") == 0)
-            continue; /* left out: it runs objdump for each function, which takes long */
-        put_view(page, info, NULL);
+        const struct page_view *view = &page_views[i];
+        if (view->traits & SND_PAGE_LEFT_OUT)
+            continue;
+        put_view(page, info, view, NULL);
         unsigned groups = useful_groups(page, all, info->groups);
         bool     ranges = strcmp(info->name, "ops") == 0 || all->uses_gpu;
         for (size_t g = 0; ranges && (group = sonde_word(SONDE_WORDS_GROUP, g)) != NULL; g++)
             if (groups & (unsigned)group->value)
-                put_view(page, info, group);
+                put_view(page, info, view, group);
     }
     sonde_averages_free(averages);
     return SONDE_OK;
