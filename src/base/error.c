@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count_of.h"
+
 /* glibc's strerror_r returns the text, which need not be in the buffer; that of other libraries fills the buffer. */
 static const char *describe(int os_error, char *text, size_t size)
 {
@@ -66,7 +68,7 @@ const char *sonde_status_text(enum sonde_status status)
 #undef TEXT
     };
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(texts); i++)
         if (texts[i].status == status)
             return texts[i].text;
     return "unknown status";

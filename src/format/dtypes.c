@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+#include "base/count_of.h"
+
 static const struct snd_dtype dtypes[] = {
 #define ENTRY(number, NAME, name, cxx, bytes, kind) \
     [number] = { name, cxx, bytes, SND_DTYPE_##kind },
     SONDE_DTYPES(ENTRY)
 };
-#define DTYPES (sizeof dtypes / sizeof dtypes[0])
+#define DTYPES SND_COUNT_OF(dtypes)
 
 const struct snd_dtype *snd_dtype(uint8_t number)
 {

@@ -19,10 +19,11 @@ static const struct snd_field_entry snd_fact_fields[] = {
 #define SND_FACT(name, kind, word, text, summary)
 #define SND_FIELD(fact, name, field, type, word, summary) \
     { SND_FACT_OF_##fact, field, SND_FACT_##type, word },
+#include "base/count_of.h"
 #include "format/facts.def"
 #undef SND_FIELD
 #undef SND_FACT
 };
-#define SND_FACT_FIELDS (sizeof snd_fact_fields / sizeof snd_fact_fields[0])
+#define SND_FACT_FIELDS SND_COUNT_OF(snd_fact_fields)
 
 #endif

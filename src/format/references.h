@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/layout.h"
 
 struct snd_reference {
@@ -35,7 +36,7 @@ static const struct snd_reference snd_record_references[] = {
     { SND_REC_CALL, SND_REC_STRING, offsetof(struct snd_call_record, keywords) },
     { SND_REC_WORK, SND_REC_STRING, offsetof(struct snd_work_record, name) },
 };
-#define SND_RECORD_REFERENCES (sizeof snd_record_references / sizeof snd_record_references[0])
+#define SND_RECORD_REFERENCES SND_COUNT_OF(snd_record_references)
 
 /* Fields of events that are ids. Attributes: attrs.def. */
 static const struct snd_reference snd_event_references[] = {
@@ -48,7 +49,7 @@ static const struct snd_reference snd_event_references[] = {
     { SND_EV_DEVICE_SHORT, SND_REC_WORK, 2 }, { SND_EV_DEVICE_SHORT, SND_REC_QUEUE, 5 },
     { SND_EV_API, SND_REC_STRING, 2 },
 };
-#define SND_EVENT_REFERENCES (sizeof snd_event_references / sizeof snd_event_references[0])
+#define SND_EVENT_REFERENCES SND_COUNT_OF(snd_event_references)
 
 /* The type of record that an attribute's value is the id of, in its low half; 0: it is a number. */
 static inline uint8_t snd_attr_reference(uint8_t key)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "native/resolve.h"
 #include "native/perf/rests.h"
 #include "base/system/recorder_library.h"
@@ -357,7 +358,7 @@ static void take(void *user, const struct perf_event_header *record, uint64_t ns
     };
 
     (void)ns;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(kinds); i++)
         if (kinds[i].type == record->type)
             kinds[i].on(user, record);
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/system/proc_files.h"
 #include "base/system/recorder_library.h"
 #include "format/metadata.h"
@@ -34,7 +35,7 @@ static enum sonde_status load(struct snd_native_recorder *r, struct sonde_error 
         { "sonde_tally", &r->tally },
     };
 
-    return snd_recorder_load(wanted, sizeof wanted / sizeof wanted[0], err);
+    return snd_recorder_load(wanted, SND_COUNT_OF(wanted), err);
 }
 
 /* -------------------------------------------------- processes that are there */

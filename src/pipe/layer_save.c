@@ -6,6 +6,7 @@
  * scheduler pass over: seconds begin with time, backward or copy, bytes end in _bytes.
  */
 #include "pipe/results.h"
+#include "base/count_of.h"
 #include "base/struct_size.h"
 #include "sonde/export.h"
 #include "sonde/layers.h"
@@ -158,7 +159,7 @@ static enum sonde_status check_environment(struct snd_results             *resul
                  { "borders", borders_kind(head) } };
     const struct snd_node *has = snd_node_get(snd_results_doc(results)->root, "environment");
 
-    for (size_t i = 0; snd_results_count(results) > 0 && i < sizeof kept / sizeof kept[0]; i++) {
+    for (size_t i = 0; snd_results_count(results) > 0 && i < SND_COUNT_OF(kept); i++) {
         const struct snd_node *old = snd_node_get(has, kept[i].key);
         if (snd_node_is(old, SND_NODE_TEXT) && !snd_node_is_text(old, kept[i].value))
             return snd_fail(err, SONDE_E_STATE,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "pipe/results_rows.h"
 #include "pipe/yaml/yaml.h"
 
@@ -38,7 +39,7 @@ static const struct {
 
 int64_t snd_known_layers(const char *model_name)
 {
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(known); i++)
         if (strcmp(known[i].name, model_name) == 0)
             return known[i].layers;
     return 0;
@@ -331,7 +332,7 @@ enum sonde_status snd_results_set(struct snd_results *results, const char *key,
 {
     static const char *const own[] = { KEY_BATCH, KEY_DTYPE, KEY_LAYERS, KEY_MODEL, KEY_ROWS };
 
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(own); i++)
         if (strcmp(key, own[i]) == 0)
             return snd_fail(err, SONDE_E_ARGUMENT,
                             "the key %s of a results file is set automatically", key);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/dtypes.h"
 #include "format/metadata.h"
 #include "read/reader.h"
@@ -55,7 +56,7 @@ bool sonde_trace_metadata(const struct sonde_trace *trace, uint32_t process, uin
 bool sonde_trace_tally(const struct sonde_trace *trace, uint32_t process, uint32_t n,
                        struct sonde_tally_row *row)
 {
-    static_assert(sizeof row->words / sizeof row->words[0] == SND_TALLY_WORDS_MAX, "copied whole");
+    static_assert(SND_COUNT_OF(row->words) == SND_TALLY_WORDS_MAX, "copied whole");
 
     if (process >= trace->process_count || n + 1 >= trace->processes[process].tables.tally_count)
         return false;

@@ -45,7 +45,7 @@ static void options_are_wrapped_and_grouped(void **state)
         .operands = "[TRACE]",
         .summary = "do something",
         .options = table,
-        .option_count = SND_OPTION_COUNT(table),
+        .option_count = SND_COUNT_OF(table),
         .groups = groups,
     };
     char *text = print_help(&command);

@@ -36,14 +36,14 @@ static const struct snd_command plain = {
     .operands = "",
     .summary = "",
     .options = table,
-    .option_count = SND_OPTION_COUNT(table),
+    .option_count = SND_COUNT_OF(table),
 };
 static const struct snd_command runs = {
     .name = "runs",
     .operands = "",
     .summary = "",
     .options = table,
-    .option_count = SND_OPTION_COUNT(table),
+    .option_count = SND_COUNT_OF(table),
     .program_follows = true,
 };
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
+
 /* The package serves every Python from 3.9 on, so that of any version will do. */
 static const char *const places[] = {
     "lib/python3*/site-packages",       "lib64/python3*/site-packages",
@@ -77,7 +79,7 @@ bool snd_package_find(const char *file, struct sonde_buffer *path)
     program[length > 0 ? length : 0] = '\0';
     snd_buf_text(&prefix, program);
     if (snd_path_up(&prefix) && snd_path_up(&prefix)) /* PREFIX/bin/sonde */
-        for (size_t i = 0; i < sizeof places / sizeof places[0] && !found; i++)
+        for (size_t i = 0; i < SND_COUNT_OF(places) && !found; i++)
             found = find_at(prefix.bytes, places[i], file, path);
     sonde_buffer_release(&prefix);
     return found;

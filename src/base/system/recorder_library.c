@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/system/package.h"
 
 #define LIBRARY "libsonde_record.so.1"
@@ -36,7 +37,7 @@ static void *open_beside(void)
     char *slash = strrchr(folder, '/');
     if (slash)
         *slash = '\0';
-    for (size_t i = 0; slash && !library && i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; slash && !library && i < SND_COUNT_OF(places); i++) {
         snprintf(path, sizeof path, "%s/../%s", folder, places[i]);
         library = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     }
@@ -110,6 +111,6 @@ enum sonde_status snd_recorder_load(const struct snd_recorder_symbol *wanted, si
                         "the recorder " LIBRARY " cannot be loaded (%s); "
                         "install it beside this program or in the system's library path",
                         dlerror());
-    enum sonde_status status = find(library, clock, sizeof clock / sizeof clock[0], err);
+    enum sonde_status status = find(library, clock, SND_COUNT_OF(clock), err);
     return status == SONDE_OK ? find(library, wanted, count, err) : status;
 }

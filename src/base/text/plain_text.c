@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/count_of.h"
 #include "base/text/utf8.h"
 
 /* Unicode's category Cf, and the separators of lines and paragraphs. */
@@ -20,7 +21,7 @@ static bool is_format(uint32_t point)
 
     if (point < ranges[0].first)
         return false;
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(ranges); i++)
         if (point >= ranges[i].first && point <= ranges[i].last)
             return true;
     return false;

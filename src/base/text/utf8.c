@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/count_of.h"
+
 size_t snd_utf8_next(const char *text, size_t length, uint32_t *point)
 {
     static const struct {
@@ -13,7 +15,7 @@ size_t snd_utf8_next(const char *text, size_t length, uint32_t *point)
     };
     const uint8_t *at = (const uint8_t *)text;
 
-    for (size_t extra = 0; extra < sizeof forms / sizeof forms[0]; extra++) {
+    for (size_t extra = 0; extra < SND_COUNT_OF(forms); extra++) {
         if ((at[0] & forms[extra].mask) != forms[extra].lead)
             continue;
         if (extra >= length)

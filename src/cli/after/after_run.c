@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/text/ending.h"
 #include "base/text/nearest.h"
 #include "base/text/unknown_name.h"
@@ -168,7 +169,7 @@ static char *make_scratch(void)
     const char *places[] = { getenv("TMPDIR"), "/tmp", "/var/tmp" };
     int         why = ENOENT;
 
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(places); i++) {
         char *folder = NULL;
         if (!places[i] || places[i][0] != '/')
             continue;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "cli/options/options.h"
 #include "model/summary/ledger.h"
 
@@ -15,7 +16,7 @@ static const enum snd_ledger_key losses[] = {
     SND_LEDGER_lost_calls,    SND_LEDGER_lost_names,      SND_LEDGER_damaged_chunks,
     SND_LEDGER_skipped_bytes,
 };
-#define LOSS_COUNT (sizeof losses / sizeof losses[0])
+#define LOSS_COUNT SND_COUNT_OF(losses)
 
 static bool has_losses(const struct snd_ledger *ledger)
 {

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "cli/after/after_run.h"
 #include "cli/commands.h"
@@ -78,7 +79,7 @@ static void take_signals(void)
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
     struct sigaction action = { .sa_handler = on_signal };
 
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(numbers); i++)
         sigaction(numbers[i], &action, NULL);
 }
 
@@ -238,6 +239,6 @@ const struct snd_command snd_command_attach = {
     .operands = "PID",
     .summary = "sample a running process of any language and its children, from outside",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

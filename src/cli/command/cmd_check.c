@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/json.h"
 #include "cli/commands.h"
 
@@ -30,7 +31,7 @@ static const struct {
     { "unknown_chunks", "unknown chunks", offsetof(struct sonde_check, unknown_chunks) },
     { "unknown_events", "unknown events", offsetof(struct sonde_check, unknown_events) },
 };
-#define COUNTS (sizeof counts / sizeof counts[0])
+#define COUNTS SND_COUNT_OF(counts)
 
 static uint64_t count_of(const struct sonde_check *check, size_t i)
 {
@@ -101,6 +102,6 @@ const struct snd_command snd_command_check = {
     .operands = "[TRACE]",
     .summary = "verify a trace and say what can be read of it",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

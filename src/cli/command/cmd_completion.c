@@ -49,7 +49,7 @@ static const struct {
 
 static void (*find_list(const struct snd_command *command, const struct snd_option *option))(void)
 {
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(lists); i++)
         if (strcmp(lists[i].command, command->name) == 0 &&
             strcmp(lists[i].option, option->name) == 0)
             return lists[i].list;
@@ -202,7 +202,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
         return status;
     if (operands != 1)
         return snd_usage_error(self, "expected one shell: bash or zsh");
-    for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(shells); i++) {
         if (strcmp(shells[i].name, argv[0]) == 0) {
             shells[i].write();
             return snd_finish_stdout(self);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "cli/commands.h"
 #include "pipe/convert.h"
@@ -39,7 +40,7 @@ static const struct {
 /* "-dtm" and "-dtmN" as long options. The caller frees *made, which holds the latter. */
 static bool spell_out(char **word, char **made)
 {
-    for (size_t i = 0; i < sizeof long_letters / sizeof long_letters[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(long_letters); i++) {
         size_t length = strlen(long_letters[i].given);
         if (strncmp(*word, long_letters[i].given, length) != 0)
             continue;
@@ -125,6 +126,6 @@ const struct snd_command snd_command_convert = {
     .operands = "models | device-types TYPE",
     .summary = "make models.yml or device_types.yml of a pipeline from results of layers",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

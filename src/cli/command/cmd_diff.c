@@ -177,6 +177,6 @@ const struct snd_command snd_command_diff = {
     .operands = "A B | A.. -- B..",
     .summary = "say what changed between two runs, and whether that is noise",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/text/json.h"
 #include "base/system/proc_files.h"
 #include "cli/commands.h"
@@ -265,8 +266,8 @@ static const struct {
     { NULL, NULL }, /* those of the probes (probes/probes.def) */
     { "browser", check_browser },
 };
-#define CHECKS (sizeof checks / sizeof checks[0])
-#define PARTS (sizeof parts / sizeof parts[0])
+#define CHECKS SND_COUNT_OF(checks)
+#define PARTS SND_COUNT_OF(parts)
 #define FINDINGS_MAX (CHECKS + SND_PROBE_CHECKS_MAX + PARTS)
 
 static size_t check_all(struct snd_finding findings[FINDINGS_MAX])
@@ -355,6 +356,6 @@ const struct snd_command snd_command_doctor = {
     .operands = "",
     .summary = "say what works on this machine and, if not, why",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

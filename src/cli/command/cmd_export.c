@@ -238,6 +238,6 @@ const struct snd_command snd_command_export = {
     .operands = "[TRACE] --to FORMAT",
     .summary = "write a trace for another program",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

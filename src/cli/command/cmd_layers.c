@@ -117,6 +117,6 @@ const struct snd_command snd_command_layers = {
     .operands = "SPEC",
     .summary = "measure the layers of a model, for PipeEdge's scheduler",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

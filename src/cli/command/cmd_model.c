@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/text/ending.h"
 #include "cli/commands.h"
@@ -90,7 +91,7 @@ static int read_levels(const struct snd_command *self, const char *list, unsigne
     for (const char *at = list; *at;) {
         size_t   length = strcspn(at, ",");
         unsigned found = 0;
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (size_t i = 0; i < SND_COUNT_OF(names); i++)
             if (strlen(names[i].name) == length && strncmp(names[i].name, at, length) == 0)
                 found = names[i].level;
         if (!found)
@@ -161,7 +162,7 @@ static int measure(const struct snd_command *self, const struct model_args *args
     snprintf(numbers[0], sizeof numbers[0], "%lld", (long long)args->warmup);
     snprintf(numbers[1], sizeof numbers[1], "%lld", (long long)args->iterations);
     snprintf(numbers[2], sizeof numbers[2], "%lld", (long long)args->passes);
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(pairs); i++) {
         if (!pairs[i][1])
             continue;
         list[n++] = pairs[i][0];
@@ -360,6 +361,6 @@ const struct snd_command snd_command_model = {
     .operands = "SPEC",
     .summary = "what a PyTorch model costs: as a whole, by layer, by operator",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

@@ -106,6 +106,6 @@ const struct snd_command snd_command_pack = {
     .operands = "TRACE",
     .summary = "make a trace smaller, and leave out what is damaged",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

@@ -83,6 +83,6 @@ const struct snd_command snd_command_plan = {
     .operands = "",
     .summary = "place the layers of a model on devices so that a pipeline runs fastest",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

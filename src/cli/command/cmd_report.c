@@ -145,6 +145,6 @@ const struct snd_command snd_command_report = {
     .operands = "[TRACE]",
     .summary = "show a trace: a table of ranges, a tree, memory, threads, steps",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

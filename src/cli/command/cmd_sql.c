@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "cli/commands.h"
 #include "cli/path_kind.h"
 #include "cli/process/find_python.h"
@@ -45,7 +46,7 @@ static int run_query(const struct snd_command *self, const struct sql_args *args
                                  : args->csv ? "csv"
                                              : "text",
                                  is_name(query) ? "name" : "sql", query };
-    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(head); i++)
         list[n++] = (char *)(uintptr_t)head[i];
     memcpy(list + n, traces, (size_t)count * sizeof *list);
     int status = snd_python_run(self, "sql._command", "duckdb", list);
@@ -106,6 +107,6 @@ const struct snd_command snd_command_sql = {
     .operands = "[TRACE..] QUERY",
     .summary = "query traces with SQL, on DuckDB",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

@@ -174,6 +174,6 @@ const struct snd_command snd_command_view = {
     .operands = "[TRACE | A B]",
     .summary = "open a trace's report page in a browser",
     .options = options,
-    .option_count = SND_OPTION_COUNT(options),
+    .option_count = SND_COUNT_OF(options),
     .run = run,
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/system/package.h"
 #include "cli/run/autostart.h"
 #include "cli/process/find_program.h"
@@ -170,7 +171,7 @@ static const struct probe {
 #undef SND_PROBE
 #undef SND_PROBE_DETAIL
 };
-#define PROBES (sizeof probes / sizeof probes[0])
+#define PROBES SND_COUNT_OF(probes)
 
 /* Probes that are checked together share a line: all but those with a library of their own. */
 static bool is_together(const struct probe *one, const struct probe *other)

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/count_of.h"
+
 enum snd_option_kind {
     SND_OPTION_FLAG,   /* bool */
     SND_OPTION_TEXT,   /* const char * */
@@ -49,8 +51,6 @@ struct snd_command {
 #define SND_EXIT_OK 0
 #define SND_EXIT_FAILED 1
 #define SND_EXIT_USAGE 2
-
-#define SND_OPTION_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 /*
  * Reads argv[1..] into `values`; operands are moved to the front of argv, in order, and counted

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "cli/console.h"
 #include "cli/commands.h"
 #include "cli/options/option_help.h"
@@ -48,7 +49,7 @@ static const struct {
     { "awaiting", "functions", offsetof(struct snd_view_args, awaiting), SONDE_PART_AWAITING },
     { "summary", "lines", offsetof(struct snd_view_args, summary), SONDE_PART_SUMMARY },
 };
-#define PART_COUNT (sizeof parts / sizeof parts[0])
+#define PART_COUNT SND_COUNT_OF(parts)
 
 int snd_view_args_part(const struct snd_command *self, const struct snd_view_args *args,
                        const char **view, enum sonde_report_part *part)
@@ -81,7 +82,7 @@ static bool is_ascii_locale(void)
 {
     static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(names); i++) {
         const char *value = getenv(names[i]);
         if (value && *value)
             return strcmp(value, "C") == 0 || strcmp(value, "POSIX") == 0;
@@ -129,7 +130,7 @@ const char *snd_view_args_given(const struct snd_view_args *args)
 {
     static const struct snd_view_args unset = SND_VIEW_ARGS_INIT;
 
-    for (size_t i = 0; i < SND_OPTION_COUNT(options); i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(options); i++) {
         const struct snd_option *o = &options[i];
         size_t                   size = o->kind == SND_OPTION_FLAG   ? sizeof(bool)
                                         : o->kind == SND_OPTION_TEXT ? sizeof(char *)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/system/proc_files.h"
 #include "cli/options/options.h"
 #include "cli/process/sentinel.h"
@@ -178,7 +179,7 @@ int snd_child_run(char **program, struct snd_child *child)
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(passed_on); i++)
         sigaddset(&set, passed_on[i]);
     sigprocmask(SIG_BLOCK, &set, &child->before);
     if (pipe2(ends, O_CLOEXEC) != 0 || (child->forked && pipe2(gate, O_CLOEXEC) != 0))

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/system/package.h"
 #include "cli/run/autostart.h"
@@ -63,10 +64,10 @@ static int run_one(const char *python, const char *package, const char *module, 
 
     while (args[count])
         count++;
-    char **command = calloc(sizeof head / sizeof head[0] + count + 1, sizeof *command);
+    char **command = calloc(SND_COUNT_OF(head) + count + 1, sizeof *command);
     if (!command)
         return snd_failure("out of memory for the command line");
-    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(head); i++)
         command[n++] = (char *)(uintptr_t)head[i];
     memcpy(command + n, args, count * sizeof *command);
     int status = snd_child_run(command, &child);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "cli/process/find_program.h"
 #include "cli/run/run_parents.h"
 #include "model/counters/counter_names.h"
@@ -97,7 +98,7 @@ static int set_holders(const struct snd_command *self, const struct snd_run_prob
     if (chosen->per_function && chosen->timeline)
         return snd_usage_error(self, "--per-function adds up over calls, and --timeline has each "
                                      "call by itself: leave one off");
-    for (size_t i = 0; i < sizeof holders / sizeof holders[0] && status < 0; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(holders) && status < 0; i++)
         if (!holders[i].asked)
             unsetenv(holders[i].holder.variable); /* an outer run's */
         else

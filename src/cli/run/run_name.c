@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
+
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -26,7 +28,7 @@ static bool is_python(const char *path)
     static const char *const names[] = { "python", "pypy" };
     const char              *name = last_part(path);
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(names); i++) {
         size_t length = strlen(names[i]);
         if (strncmp(name, names[i], length) == 0 &&
             strspn(name + length, "0123456789.td") == strlen(name + length))

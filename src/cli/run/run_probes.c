@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "cli/run/autostart.h"
 #include "cli/run/run_library.h"
 #include "cli/run/run_parents.h"
@@ -49,7 +50,7 @@ static const struct probe {
 #undef SND_PROBE
 #undef SND_PROBE_DETAIL
 };
-static const struct probe *const end = probes + sizeof probes / sizeof probes[0];
+static const struct probe *const end = probes + SND_COUNT_OF(probes);
 
 /* ------------------------------------------------------------------ what was chosen */
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "export/benchmark/benchmark_lists.h"
 #include "export/common/exporter.h"
@@ -25,7 +26,7 @@ static const char *format_number(char text[64], double number, bool is_bytes)
     size_t                   unit = 0;
     char                     digits[SND_NUMBER_MAX];
 
-    while (fabs(number) >= factor && unit + 1 < sizeof units / sizeof units[0]) {
+    while (fabs(number) >= factor && unit + 1 < SND_COUNT_OF(units)) {
         number /= factor;
         unit++;
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/fields.h"
 #include "model/torch_stacks.h"
 
@@ -188,7 +189,7 @@ bool snd_chrome_on_event(const struct sonde_event *event, const struct snd_live_
         /* A free of memory from before the recording, of unknown size: torch leaves it out. */
         if (change->held != 0 || event->memory.size_bytes != 0 || !chrome->is_torch[event->process])
             put_memory(chrome, event, change->held, total, reserved);
-    } else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind]) {
+    } else if ((size_t)event->kind < SND_COUNT_OF(puts) && puts[event->kind]) {
         puts[event->kind](chrome, event);
     }
     return !chrome->text.failed && !chrome->out->failed;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/count_of.h"
 #include "export/common/exporter.h"
 #include "format/known.h"
 #include "model/gpu/occupancy.h"
@@ -128,7 +129,7 @@ static void put_properties(struct snd_json *json, const struct snd_fact *fact)
     snd_json_object(json, NULL);
     snd_json_uint(json, "id", fact->number - 1);
     snd_json_string(json, "name", name.bytes, name.length);
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(members); i++)
         snd_json_int(json, members[i].key, snd_fact_number(fact, members[i].field, 0));
     snd_json_end(json);
 }
@@ -156,7 +157,7 @@ void snd_chrome_gpu_properties(struct snd_chrome *chrome)
     while (fact && (device = snd_fact_next(chrome->trace, process, SND_FACT_OF_DEVICE, &at)))
         put_properties(&chrome->json, device);
     snd_json_end(&chrome->json);
-    for (size_t i = 0; fact && i < sizeof versions / sizeof versions[0]; i++)
+    for (size_t i = 0; fact && i < SND_COUNT_OF(versions); i++)
         if (snd_fact_number(fact, versions[i].field, 0) != 0)
             snd_json_int(&chrome->json, versions[i].key,
                          snd_fact_number(fact, versions[i].field, 0));

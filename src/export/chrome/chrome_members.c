@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/count_of.h"
 #include "export/common/exporter.h"
 #include "read/said/trace_metadata.h"
 
@@ -105,7 +106,7 @@ static bool is_taken(const char *const *at)
                                         "traceEvents",     "traceName",
                                         "metadata",        "rangesTooDeep" };
 
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(ours); i++)
         if (strcmp(at[0], ours[i]) == 0)
             return true;
     for (const char *const *later = at + 2; later[0] && later[1]; later += 2)
@@ -134,7 +135,7 @@ static void put_flags(struct snd_chrome *chrome, const char *note)
     static const char *const flags[] = { "record_shapes", "profile_memory", "with_stack",
                                          "with_flops", "with_modules" };
 
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(flags); i++) {
         char on[40];
         snprintf(on, sizeof on, "\"%s\": true", flags[i]);
         if (strstr(note, on) && !is_given(chrome, flags[i]))

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 
 void snd_emit_init(struct snd_emit *e, struct snd_out *out, bool is_json)
@@ -122,7 +123,7 @@ static bool is_plain(const char *bytes, size_t length)
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)bytes[i]) && !strchr("_./-", bytes[i]))
             return false;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(words); i++)
         if (strlen(words[i]) == length && strncasecmp(words[i], bytes, length) == 0)
             return false;
     return memchr(bytes, '\0', length) == NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "export/common/exporter.h"
 #include "export/perfetto/perfetto.h"
 #include "export/timeline/gpu_streams.h"
@@ -301,7 +302,7 @@ bool snd_perfetto_on_event(const struct sonde_event *event, const struct snd_liv
 
     if (change)
         put_memory(p, event, change);
-    else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind])
+    else if ((size_t)event->kind < SND_COUNT_OF(puts) && puts[event->kind])
         puts[event->kind](p, event);
     return !p->failed && !p->text.failed && !p->out->failed;
 }

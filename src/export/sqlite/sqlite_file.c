@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/files/fd_io.h"
 
 #define PAGE SND_SQLITE_PAGE
@@ -323,7 +324,7 @@ static void put_header(uint8_t *to, uint32_t pages)
     put_u16(to + 16, PAGE);
     memcpy(to + 18, fixed, sizeof fixed);
     put_u32(to + 28, pages);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(fields); i++)
         put_u32(to + fields[i].at, fields[i].value);
 }
 

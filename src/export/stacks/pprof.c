@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/map.h"
 #include "export/stacks/counted_stacks.h"
 #include "export/common/exporter.h"
@@ -425,7 +426,7 @@ SND_EXPORT_WRITE(snd_export_pprof)
                   .trace = trace,
                   .out = out,
                   .types = types,
-                  .type_count = sizeof types / sizeof types[0],
+                  .type_count = SND_COUNT_OF(types),
                   .put_rows = put_samples,
     };
     enum sonde_status st = snd_sample_counts_make(&p.counts, trace, err);
@@ -453,7 +454,7 @@ SND_EXPORT_WRITE(snd_heap_pprof)
              .trace = trace,
              .out = out,
              .types = types,
-             .type_count = sizeof types / sizeof types[0],
+             .type_count = SND_COUNT_OF(types),
              .shown_first = &types[first[options->heap]],
              .put_rows = put_heap,
     };

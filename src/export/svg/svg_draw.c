@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/data/hash.h"
 #include "base/text/plain_text.h"
@@ -338,7 +339,7 @@ static uint32_t list_notes(const struct snd_svg *svg, struct note notes[6])
         { svg->of_processes, "not drawn: ranges of other processes: " },
         { lost, "events lost while recording (sonde report --view ledger): " },
     };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(all); i++)
         if (all[i].count > 0)
             notes[count++] = all[i];
     return count;

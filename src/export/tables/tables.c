@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/data/map.h"
 #include "export/encode/rendered_texts.h"
@@ -348,8 +349,7 @@ static bool write_event(const struct sonde_event *event, void *user)
     };
     struct writer *w = user;
 
-    if ((size_t)event->kind < sizeof writers / sizeof writers[0] &&
-        writers[event->kind].tables & w->wanted)
+    if ((size_t)event->kind < SND_COUNT_OF(writers) && writers[event->kind].tables & w->wanted)
         writers[event->kind].write(w, event);
     return !w->stopped;
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/text/json.h"
 #include "export/common/exporter.h"
@@ -129,7 +130,7 @@ static void put_name(struct dump *dump, const struct sonde_event *event, uint32_
 static void put_stack(struct dump *dump, const struct sonde_event *event, uint64_t stack)
 {
     struct sonde_frame frames[256];
-    size_t             room = sizeof frames / sizeof frames[0], count = 0;
+    size_t             room = SND_COUNT_OF(frames), count = 0;
 
     if (stack <= UINT32_MAX)
         count = sonde_trace_stack(dump->trace, event->process, (uint32_t)stack, frames, room);
@@ -248,7 +249,7 @@ static void put_attr(struct dump *dump, const struct sonde_event *event)
 #include "format/attrs.def"
 #undef SND_ATTR
     };
-    bool known = event->attr.key < sizeof keys / sizeof keys[0] && keys[event->attr.key].name;
+    bool known = event->attr.key < SND_COUNT_OF(keys) && keys[event->attr.key].name;
 
     if (!known) {
         snd_json_uint(&dump->json, "key", event->attr.key);
@@ -287,7 +288,7 @@ static void put_device(struct dump *dump, const struct sonde_event *event)
         const struct snd_work_record *work = &t->works[event->device.work];
         struct sonde_text name = sonde_trace_string(dump->trace, event->process, work->name);
         snd_json_string(&dump->json, "name", name.bytes, name.length);
-        if (work->kind < sizeof kinds / sizeof kinds[0] && kinds[work->kind])
+        if (work->kind < SND_COUNT_OF(kinds) && kinds[work->kind])
             snd_json_text(&dump->json, "work", kinds[work->kind]);
         if (work->bytes != 0)
             snd_json_uint(&dump->json, "size_bytes", work->bytes);
@@ -326,7 +327,7 @@ static bool on_event(const struct sonde_event *event, void *user)
     };
     struct dump *dump = user;
 
-    if ((size_t)event->kind >= sizeof kinds / sizeof kinds[0] || !kinds[event->kind].name)
+    if ((size_t)event->kind >= SND_COUNT_OF(kinds) || !kinds[event->kind].name)
         return true;
     snd_json_object(&dump->json, NULL);
     snd_json_text(&dump->json, "kind", kinds[event->kind].name);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/encode/rendered_texts.h"
@@ -43,12 +44,12 @@ static void put_numbers(const struct csv *csv, const struct snd_span *span)
     const struct head *head = &csv->heads[span->thread];
     const int64_t      numbers[] = { span->start_ns, snd_sub(span->end_ns, span->start_ns),
                                      span->self_ns, span->depth };
-    char              *to = snd_out_room(csv->out, sizeof head->text +
-                                                       sizeof numbers / sizeof numbers[0] * (SND_INT_BYTES + 1));
+    char              *to = snd_out_room(csv->out,
+                                         sizeof head->text + SND_COUNT_OF(numbers) * (SND_INT_BYTES + 1));
 
     memcpy(to, head->text, sizeof head->text); /* of a known length */
     to += head->length;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(numbers); i++) {
         to = snd_put_int(to, numbers[i]);
         *to++ = ',';
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/files/sink.h"
 #include "export/encode/gzip.h"
 #include "sonde/export.h"
@@ -28,7 +29,7 @@ static const struct {
     { SONDE_MEMORY_AUTOGRAD_DETAIL, "Autograd detail", "royalblue" },
     { SONDE_MEMORY_UNKNOWN, "Unknown", "grey" },
 };
-#define PLACES (sizeof places / sizeof places[0])
+#define PLACES SND_COUNT_OF(places)
 
 static size_t place_of(uint8_t category)
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "model/ops/averages.h"
 #include "model/diff/diff.h"
@@ -273,4 +274,4 @@ const struct snd_diff_source snd_diff_sources[] = {
     { "lines",     "run",  "lines of Python functions",                      fill_lines },
 };
 /* clang-format on */
-const size_t snd_diff_source_count = sizeof snd_diff_sources / sizeof snd_diff_sources[0];
+const size_t snd_diff_source_count = SND_COUNT_OF(snd_diff_sources);

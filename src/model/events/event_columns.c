@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/large_pages.h"
 #include "format/fields.h"
 #include "model/events/event_rows.h"
@@ -166,7 +167,7 @@ static const struct column columns[] = {
     ROW(function), ROW(work), ROW(work_kind),
 };
 /* clang-format on */
-#define COLUMNS (sizeof columns / sizeof columns[0])
+#define COLUMNS SND_COUNT_OF(columns)
 
 /* ------------------------------------------------------------------------ filling */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/large_pages.h"
 
 #define EVENTS_MAX ((uint32_t)INT32_MAX - 1)
@@ -24,7 +25,7 @@ static const struct {
     ARRAY(parent),   ARRAY(thread), ARRAY(kind),    ARRAY(extra),
 #undef ARRAY
 };
-#define ARRAYS (sizeof arrays / sizeof arrays[0])
+#define ARRAYS SND_COUNT_OF(arrays)
 
 static char *get_array(const struct snd_event_rows *rows, size_t i)
 {
@@ -123,7 +124,7 @@ static uint32_t hash_kind(const struct snd_row_kind *kind)
     uint64_t hash = 0, words[sizeof *kind / 8];
 
     memcpy(words, kind, sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(words); i++)
         hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
     return (uint32_t)(hash >> 40) & (RECENT - 1);
 }

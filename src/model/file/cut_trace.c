@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/map.h"
 #include "format/fields.h"
 #include "read/said/trace_metadata.h"
@@ -24,7 +25,7 @@ void snd_cut_init(struct snd_cut *cut, const struct sonde_cut *asked,
     struct sonde_text value;
 
     *cut = (struct snd_cut){ .asked = asked, .trace = trace };
-    for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(owners); i++)
         if (snd_meta_find(trace, 0, owners[i].owner, &value))
             cut->owners[owners[i].kind] = (uint32_t)strtoul(value.bytes, NULL, 10);
 }
@@ -135,7 +136,7 @@ static void cut_tally(const struct snd_cut *cut, uint64_t *words, size_t count)
         return;
     memcpy(&tally, words + 1, sizeof tally);
     uint32_t session = tally.kind >> 16, kind = tally.kind & 0xffff;
-    bool     counted = kind < sizeof cut->owners / sizeof cut->owners[0];
+    bool     counted = kind < SND_COUNT_OF(cut->owners);
     bool     kept = counted ? session == cut->asked->session ||
                               (session == 0 && cut->owners[kind] == cut->asked->session)
                             : cut->asked->samples; /* the sampler's */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/map.h"
 #include "format/dtypes.h"
 #include "format/fields.h"
@@ -42,7 +43,7 @@ static const struct formula formulas[] = {
 #undef SND_FLOPS
 #undef SND_FLOPS_AS
 };
-#define FORMULAS (sizeof formulas / sizeof formulas[0])
+#define FORMULAS SND_COUNT_OF(formulas)
 
 bool snd_flops_entry(size_t index, const char **name, const char **note)
 {
@@ -61,7 +62,7 @@ bool snd_flops_is_operator(struct sonde_text name)
 
     if (!colons || colons == name.bytes || memchr(name.bytes, ' ', name.length))
         return false;
-    for (size_t i = 0; i < sizeof not_operators / sizeof not_operators[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(not_operators); i++) {
         size_t length = strlen(not_operators[i]);
         if (name.length >= length && memcmp(name.bytes, not_operators[i], length) == 0)
             return false;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "model/torch_stacks.h"
 #include "read/walk/kinds.h"
 
@@ -126,7 +127,7 @@ static bool judge_waits(const struct snd_text *name)
         "cuMemFreeHost",
     };
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(all); i++)
         if (name->length == strlen(all[i]) && memcmp(name->bytes, all[i], name->length) == 0)
             return true;
     return false;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/text/plural.h"
 #include "model/gpu/gpu.h"
@@ -51,7 +52,7 @@ static struct amount show_bytes(int64_t bytes)
     } units[] = { { 1073741824.0, "GB" }, { 1048576.0, "MB" }, { 1024.0, "KB" }, { 1.0, "B" } };
     struct amount amount = { "0 B" };
 
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(units); i++) {
         if ((double)bytes >= units[i].size) {
             snprintf(amount.text, sizeof amount.text, i < 3 ? "%.2f %s" : "%.0f %s",
                      (double)bytes / units[i].size, units[i].name);
@@ -406,9 +407,8 @@ enum sonde_status snd_highlights_find(struct sonde_trace *trace, unsigned conten
 
     out->content = content;
     out->count = 0;
-    for (size_t i = 0; i < sizeof finders / sizeof finders[0] && st == SONDE_OK &&
-                       out->count < SND_HIGHLIGHTS_MAX;
-         i++)
+    for (size_t i = 0;
+         i < SND_COUNT_OF(finders) && st == SONDE_OK && out->count < SND_HIGHLIGHTS_MAX; i++)
         if ((finders[i].needs & ~content) == 0)
             st = finders[i].find(trace, out, err);
     return st;

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/fields.h"
 #include "format/known.h"
 #include "model/network/bench.h"
@@ -48,7 +49,7 @@ static const struct {
 
 static struct label read_label(const struct snd_text *name)
 {
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(parts); i++) {
         const char *prefix = snd_known_name(parts[i].name);
         size_t      length = strlen(prefix);
         char       *end;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "model/network/bench.h"
 #include "read/said/trace_facts.h"
 
@@ -160,7 +161,7 @@ void snd_bench_read_facts(struct sonde_bench *b)
     const struct snd_fact *fact;
 
     for (uint32_t p = 0; p < b->trace->process_count; p++)
-        for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
+        for (size_t i = 0; i < SND_COUNT_OF(readers); i++)
             for (uint32_t at = 0; (fact = snd_fact_next(b->trace, p, readers[i].kind, &at));)
                 readers[i].read(b, p, fact);
     struct sonde_text device = b->model.device;

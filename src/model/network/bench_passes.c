@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/known.h"
 #include "sonde/model.h"
 
@@ -10,7 +11,7 @@ bool snd_is_pass(const char *name)
 {
     static const enum snd_known passes[] = { SND_KNOWN_MODEL_PASS, SND_KNOWN_MODEL_TRAIN };
 
-    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(passes); i++)
         if (strncmp(name, snd_known_name(passes[i]), strlen(snd_known_name(passes[i]))) == 0)
             return true;
     return false;
@@ -37,7 +38,7 @@ struct sonde_average sonde_average_of_pass(const struct sonde_average *row, uint
     int64_t *const numbers[] = { &mean.total_ns,       &mean.self_ns,       &mean.cpu_bytes,
                                  &mean.self_cpu_bytes, &mean.device_bytes,  &mean.self_device_bytes,
                                  &mean.device_ns,      &mean.self_device_ns };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(numbers); i++)
         *numbers[i] /= (int64_t)passes;
     mean.count = (row->count + passes / 2) / passes;
     mean.flops /= (double)passes;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/fields.h"
 #include "format/known.h"
 
@@ -134,7 +135,7 @@ static void spread_times(struct sonde_layers *l)
             { SONDE_LAYER_COPY, choose(own, SND_SERIES_DEVICE_COPY, SND_SERIES_COPY) },
             { SONDE_LAYER_HOST, device ? &own->series[SND_SERIES_FORWARD] : NULL },
         };
-        for (size_t k = 0; k < sizeof table / sizeof table[0]; k++)
+        for (size_t k = 0; k < SND_COUNT_OF(table); k++)
             if (table[k].from)
                 snd_spread(table[k].from->ns, table[k].from->count, &time[table[k].time]);
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "model/network/layers.h"
 #include "read/said/trace_facts.h"
 
@@ -143,7 +144,7 @@ static enum sonde_status read_layer(struct sonde_layers *l, const struct snd_fac
         { SND_FIELD_LAYER_BUFFER_BYTES, "buffer_bytes", &row->buffer_bytes },
         { SND_FIELD_LAYER_RSS_BYTES, "rss_bytes", &row->rss_bytes },
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(numbers); i++) {
         int64_t number = snd_fact_number(fact, numbers[i].field, *numbers[i].place);
         if (number < *numbers[i].place)
             return snd_fail(err, SONDE_E_FORMAT, "layer %u: %s is less than 0", row->number,

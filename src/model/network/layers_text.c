@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/known.h"
 #include "model/network/layers.h"
 #include "read/said/trace_metadata.h"
@@ -159,7 +160,7 @@ static enum sonde_status read_layer(struct sonde_layers *l, struct sonde_layer *
     if (status == SONDE_OK)
         status = read_tensors(l, text, "out", &row->out, &row->out_count, err);
     while (status == SONDE_OK && next_line(&again, &line)) {
-        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        for (size_t i = 0; i < SND_COUNT_OF(numbers); i++)
             if (snd_text_is(line.key, numbers[i].key) &&
                 (*numbers[i].place = whole_number(line.value)) < 0)
                 return snd_fail(err, SONDE_E_FORMAT, "layer %u: %s is not a number", row->number,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/map.h"
 #include "format/fields.h"
 #include "format/known.h"
@@ -81,7 +82,7 @@ static struct label read_label(const char *name)
         { SND_KNOWN_MODEL_NODE, PART_NODE },
     };
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(parts); i++) {
         const char *prefix = snd_known_name(parts[i].name);
         size_t      length = strlen(prefix);
         char       *end;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/map.h"
 #include "read/said/trace_metadata.h"
 #include "read/reader.h"
@@ -174,7 +175,7 @@ static bool read_stats_of(struct sonde_lines *l, uint32_t process, struct snd_te
     static const enum snd_meta told[] = { SND_META_PYTHON_SOURCE, SND_META_PYTHON_SOURCE_TEXT };
     struct sonde_text          path, value;
 
-    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(told); i++)
         for (uint32_t n = 0; snd_meta_next(l->trace, process, told[i], &n, &path, &value);)
             if (!read_stat(files, stats, count, told[i], path, value))
                 return false;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "model/ranges/open_ranges.h"
 
 static bool begins_with(struct snd_text text, const char *prefix, size_t length)
@@ -22,7 +23,7 @@ static bool is_hidden(struct snd_text name)
         "profiler::_record_function_exit",
     };
 
-    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(hidden); i++)
         if (name.length == strlen(hidden[i]) && memcmp(name.bytes, hidden[i], name.length) == 0)
             return true;
     return false;

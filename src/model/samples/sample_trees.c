@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/map.h"
 #include "base/struct_size.h"
 #include "model/samples/sample_counts.h"
@@ -93,7 +94,7 @@ static bool is_import(struct sonde_text file)
 {
     static const char *const parts[] = { "<frozen importlib._bootstrap", "/sonde/_autostart/" };
 
-    for (size_t i = 0; file.length > 0 && i < sizeof parts / sizeof parts[0]; i++)
+    for (size_t i = 0; file.length > 0 && i < SND_COUNT_OF(parts); i++)
         if (memmem(file.bytes, file.length, parts[i], strlen(parts[i])))
             return true;
     return false;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
 
@@ -43,7 +44,7 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
 
     for (uint32_t i = 1; i < p->tables.tally_count; i++) {
         const struct snd_tally *t = &p->tables.tallies[i];
-        for (size_t k = 0; k < sizeof said / sizeof said[0]; k++)
+        for (size_t k = 0; k < SND_COUNT_OF(said); k++)
             if (t->head.kind == said[k].tally)
                 l->counts[said[k].count] += t->words[said[k].word];
         if (t->head.kind == SND_TALLY_SAMPLER)
@@ -86,7 +87,7 @@ static void fill_calls(struct snd_ledger *l, const struct sonde_trace *trace, ui
         l->counts[SND_LEDGER_switched_calls]++;
         snprintf(l->switched, sizeof l->switched, "%s", value.bytes);
     }
-    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(said); i++)
         if (snd_meta_find(trace, process, said[i].meta, &value))
             l->counts[said[i].count] += strtoull(value.bytes, NULL, 10);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "model/ranges/assembly.h"
 #include "read/said/trace_metadata.h"
 
@@ -173,7 +174,7 @@ const char *sonde_step_part_name(enum sonde_step_part part)
 {
     static const char *const names[] = { "whole", "first", "compiles", "after" };
 
-    return (unsigned)part < sizeof names / sizeof names[0] ? names[part] : "";
+    return (unsigned)part < SND_COUNT_OF(names) ? names[part] : "";
 }
 
 enum sonde_status snd_steps_count(struct snd_steps *steps, struct sonde_trace *trace,

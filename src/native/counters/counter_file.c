@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/system/libc.h"
 #include "base/system/recorder_library.h"
 #include "format/layout.h"
@@ -108,7 +109,7 @@ enum sonde_status snd_counter_runs_write(const struct snd_counter_runs *runs, co
     };
     struct sonde_options options = SONDE_OPTIONS_INIT;
 
-    enum sonde_status status = snd_recorder_load(wanted, sizeof wanted / sizeof wanted[0], err);
+    enum sonde_status status = snd_recorder_load(wanted, SND_COUNT_OF(wanted), err);
     if (status != SONDE_OK)
         return status;
     options.path = folder;

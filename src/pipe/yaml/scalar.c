@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
+
 /* ------------------------------------------------------------------ words */
 
 static const struct {
@@ -31,7 +33,7 @@ static const struct {
 
 static bool resolve_word(struct snd_node *node)
 {
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(words); i++) {
         if (strlen(words[i].text) == node->length &&
             memcmp(words[i].text, node->text, node->length) == 0) {
             node->kind = words[i].kind;

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/data/map.h"
 #include "pipe/yaml/scalar.h"
@@ -224,7 +225,7 @@ static bool apply_tag(struct snd_node *node, const yaml_char_t *tag)
         return true;
     }
     snd_scalar_resolve(node);
-    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(tags); i++)
         if (is_tag(tag, tags[i].name))
             return node->kind == tags[i].kind;
     return false;

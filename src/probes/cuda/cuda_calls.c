@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/cudacalls.h"
 #include "probes/cuda/library.h"
 #include "sonde/record.h"
@@ -213,7 +214,7 @@ static uint32_t enable(uint32_t on)
 {
     uint32_t result = snd_cupti.EnableDomain(on, subscriber, CUPTI_RUNTIME_API);
 
-    for (size_t i = 0; i < sizeof listed / sizeof listed[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(listed); i++) {
         bool is_driver = listed[i].api == SND_CUDA_DRIVER;
         if (is_driver && listed[i].is_recorded)
             snd_cupti.EnableCallback(on, subscriber, CUPTI_DRIVER_API, listed[i].number);

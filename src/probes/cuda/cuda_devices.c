@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/layout.h"
 #include "probes/cuda/library.h"
 #include "sonde/record.h"
@@ -74,7 +75,7 @@ static void write_device(int index)
         add_text(&members, SND_FIELD_DEVICE_NAME, name);
     if (snd_driver.cuDeviceTotalMem_v2(&bytes, device) == 0)
         add_number(&members, SND_FIELD_DEVICE_MEMORY_BYTES, bytes);
-    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(attributes); i++)
         if (snd_driver.cuDeviceGetAttribute(&value, attributes[i].attribute, device) == 0)
             add_number(&members, attributes[i].field, (uint64_t)(int64_t)value);
     sonde_fact(SND_FACT_OF_DEVICE, 0, (uint32_t)index + 1, members.all, members.count);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "probes/cuda/cuda_calls.h"
 #include "probes/cuda/cuda.h"
 #include "probes/cuda/cuda_devices.h"
@@ -17,7 +18,7 @@
 
 static const uint32_t kinds[] = { CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY, CUPTI_MEMCPY2,
                                   CUPTI_MEMSET, CUPTI_OVERHEAD };
-#define KINDS (sizeof kinds / sizeof kinds[0])
+#define KINDS SND_COUNT_OF(kinds)
 
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint     users;

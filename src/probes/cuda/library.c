@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
+
 struct cupti       snd_cupti;
 struct cuda_driver snd_driver;
 
@@ -47,7 +49,7 @@ static void *open_in(const char *folder)
     char                     path[PATH_MAX + 256];
     void                    *found = NULL;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(names) && !found; i++) {
         snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", names[i]);
         if (!*folder || access(path, R_OK) == 0)
             found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -249,7 +251,7 @@ void snd_cupti_explain(uint32_t result, char *text, size_t size)
 
     if (snd_cupti.GetResultString)
         snd_cupti.GetResultString(result, &name);
-    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(meanings); i++)
         if (meanings[i].result == result)
             meaning = meanings[i].meaning;
     if (name)

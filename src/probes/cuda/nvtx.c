@@ -14,6 +14,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "base/count_of.h"
 #include "format/layout.h"
 #include "probes/cuda/cuda.h"
 #include "sonde/record.h"
@@ -291,7 +292,7 @@ int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id))
 
     if (!exported || exported->struct_size < sizeof *exported)
         return 0;
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(functions); i++) {
         function ***table = NULL;
         unsigned    size = 0;
         if (exported->get_functions(functions[i].module, &table, &size) && table &&

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
+
 enum { NAMES = 4096, WORKS = 4096, QUEUES = 64, PROBES = 8, MANGLED_MOST = 8192 };
 #define CUDA_DEVICE_TYPE (1u << 16) /* torch's number of the type, as in ALLOC */
 
@@ -86,7 +88,7 @@ static const char *word(const char *const *words, size_t count, uint32_t number,
 {
     return number < count && words[number] ? words[number] : other;
 }
-#define WORD(words, number, other) word(words, sizeof(words) / sizeof(words)[0], number, other)
+#define WORD(words, number, other) word(words, SND_COUNT_OF(words), number, other)
 
 static const char *memory_word(uint32_t kind)
 {
@@ -138,7 +140,7 @@ uint32_t snd_overhead_name(uint32_t kind)
         { 8 << 16, "UVM Activity Init" },
     };
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(words); i++)
         if (words[i].kind == kind)
             return intern_text(words[i].word);
     return intern_text("Unrecognized");
@@ -157,7 +159,7 @@ static size_t hash_of(const struct sonde_work *work)
 
     _Static_assert(sizeof *work % 8 == 0, "hashed by words");
     memcpy(words, work, sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(words); i++)
         hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u + (hash >> 29);
     return (size_t)(hash >> 20);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/count_of.h"
 #include "format/layout.h"
 #include "probes/cuda/cuda_calls.h"
 #include "probes/cuda/cuda_devices.h"
@@ -213,7 +214,7 @@ static void read_record(const uint8_t *record)
     uint32_t kind;
 
     memcpy(&kind, record, sizeof kind);
-    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(readers); i++) {
         if (readers[i].kind == kind) {
             readers[i].read(record);
             return;

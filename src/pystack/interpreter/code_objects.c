@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
+
 #define TABLE_MAX (1u << 22) /* bytes of a line table */
 #define CODES_MAX 65536u     /* a program that keeps making functions: all are looked up anew */
 
@@ -129,7 +131,7 @@ static bool is_same(const struct snd_py_layout *l, const struct snd_code *code, 
                                l->code_file,   l->code_name,
                                l->code_lines,  l->code_qualname ? l->code_qualname : l->code_name };
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(words); i++)
         if (snd_u64(now + words[i]) != word(code, words[i]))
             return false;
     return snd_u32(now + l->code_firstline) == code->first_line &&

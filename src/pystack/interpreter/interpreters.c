@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "pystack/task.h"
 
 #define THREADS_MAX 65536 /* more is a loop */
@@ -185,7 +186,7 @@ static size_t thread_size(const struct snd_py_layout *l)
     const uint32_t ends[] = { l->thread_next, l->thread_interp, l->thread_ident, l->thread_native };
     size_t         most = 0;
 
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(ends); i++)
         most = ends[i] > most ? ends[i] : most;
     return most + 8;
 }

@@ -11,6 +11,7 @@ static const struct snd_py_layout layouts[] = {
     {
         .minor = 9,
         .lines = SND_PY_LNOTAB,
+#include "base/count_of.h"
 #include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
@@ -84,7 +85,7 @@ static const struct snd_py_layout layouts[] = {
 
 const struct snd_py_layout *snd_py_layout(unsigned minor, bool free_threaded)
 {
-    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(layouts); i++)
         if (layouts[i].minor == minor && layouts[i].free_threaded == free_threaded)
             return &layouts[i];
     return NULL;
@@ -172,12 +173,12 @@ static const struct group {
     uint16_t            count;
     uint16_t            first[3]; /* in 3.13, 3.14, 3.15 */
 } groups[GROUPS] = {
-#define GROUP(list, v13, v14, v15)          \
-    {                                       \
-        list, sizeof list / sizeof *(list), \
-        {                                   \
-            v13, v14, v15                   \
-        }                                   \
+#define GROUP(list, v13, v14, v15) \
+    {                              \
+        list, SND_COUNT_OF(list),  \
+        {                          \
+            v13, v14, v15          \
+        }                          \
     }
     [RUNTIME] = GROUP(runtime_places, 5, 5, 5),   [INTERP] = GROUP(interp_places, 8, 8, 8),
     [MODULES] = GROUP(module_places, 11, 12, 12), [THREAD] = GROUP(thread_places, 21, 24, 24),
@@ -272,7 +273,7 @@ static void derive(struct snd_py_layout *layout)
     layout->unicode_compact = layout->unicode_ascii + 16;
     layout->code_size = layout->code_lines + 8;
     layout->frame_size = 0;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(ends); i++)
         layout->frame_size = ends[i] > layout->frame_size ? ends[i] : layout->frame_size;
 }
 

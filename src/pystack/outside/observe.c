@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/system/recorder_library.h"
 #include "format/metadata.h"
 #include "pystack/outside/halt.h"
@@ -38,7 +39,7 @@ static enum sonde_status load(struct snd_recorder *recorder, struct sonde_error 
     };
 
     recorder->clock = snd_recorder_clock;
-    return snd_recorder_load(wanted, sizeof wanted / sizeof wanted[0], err);
+    return snd_recorder_load(wanted, SND_COUNT_OF(wanted), err);
 }
 
 enum sonde_status snd_observe_check(struct sonde_error *err)

@@ -90,14 +90,6 @@ void snd_sampling_drop(struct snd_sampling *s)
 
 /* ------------------------------------------------------------------- rounds */
 
-void snd_sampling_start_anew_(const struct snd_sampling *s, struct snd_sampling_thread *t)
-{
-    t->seen_ns = s->now_ns;
-    t->seen_clock = s->now_clock + 1;
-    t->stack = (struct snd_sampling_stack){ 0 };
-    t->known = false;
-}
-
 /*
  * A thread that has not ended counts as it was found last, until now, as far as its clock agrees; the
  * time after now belongs to the next sample, whose event is later than those that are written here.

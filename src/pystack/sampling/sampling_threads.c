@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/count_of.h"
+
 #define THREADS_FIRST 64u
 #define REFRESH_NS 200000000u     /* how often the list is read, if no new thread is seen */
 #define REFRESH_MANY_NS 50000000u /* the same, of several interpreters */
@@ -124,7 +126,7 @@ static bool grow_lists(struct snd_sampling *s, size_t room)
 {
     struct snd_py_thread **lists[] = { &s->list, &s->known };
 
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(lists); i++) {
         struct snd_py_thread *list = realloc(*lists[i], room * sizeof *list);
         if (!list)
             return false;
@@ -203,4 +205,12 @@ enum snd_round snd_sampling_refresh_(struct snd_sampling *s, uint64_t now)
         return whole ? SND_ROUND_NO_PYTHON : SND_ROUND_UNREAD;
     return snd_python_update(&s->python, s->interps, s->interp_count) ? snd_sampling_list_(s, now)
                                                                       : SND_ROUND_UNREAD;
+}
+
+void snd_sampling_start_anew_(const struct snd_sampling *s, struct snd_sampling_thread *t)
+{
+    t->seen_ns = s->now_ns;
+    t->seen_clock = s->now_clock + 1;
+    t->stack = (struct snd_sampling_stack){ 0 };
+    t->known = false;
 }

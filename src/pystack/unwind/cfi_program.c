@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/count_of.h"
+
 /* ------------------------------------------------------------------ numbers */
 
 uint64_t snd_cfi_fixed(struct snd_cfi_bytes *b, size_t size)
@@ -223,7 +225,7 @@ static const struct instruction {
     [0x2e] = { do_nothing, UNSIGNED, NONE, 0 },
     [0x2f] = { set_negative, COLUMN, UNSIGNED_FACTORED, SND_CFI_AT },
 };
-#define INSTRUCTIONS (sizeof instructions / sizeof instructions[0])
+#define INSTRUCTIONS SND_COUNT_OF(instructions)
 
 static void read_operand(struct snd_cfi *c, enum operand operand, struct operands *o)
 {

@@ -11,6 +11,7 @@ static const struct {
 } probes[] = {
 #define SND_PROBE(id, option, value, ...) { option, value },
 #define SND_PROBE_DETAIL(id, option, ...) { option, FLAG },
+#include "base/count_of.h"
 #include "probes/probes.def"
 #undef SND_PROBE
 #undef SND_PROBE_DETAIL
@@ -18,7 +19,7 @@ static const struct {
 
 int core_probes_init(PyObject *module)
 {
-    Py_ssize_t count = (Py_ssize_t)(sizeof probes / sizeof probes[0]);
+    Py_ssize_t count = (Py_ssize_t)SND_COUNT_OF(probes);
     PyObject  *list = PyTuple_New(count);
 
     for (Py_ssize_t i = 0; list && i < count; i++) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/ending.h"
 
 static PyTypeObject *timeline_type;
@@ -115,7 +116,7 @@ static int parse_device(const char *text, struct device *out)
     } devices[] = { { "cpu", 0 }, { "cuda", 1 }, { "hip", 6 }, { "xpu", 12 }, { "mps", 13 } };
     size_t length = strcspn(text, ":");
 
-    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(devices); i++) {
         if (strlen(devices[i].name) != length || strncmp(devices[i].name, text, length) != 0)
             continue;
         out->type = devices[i].type;

@@ -66,7 +66,7 @@ static const struct {
 /* 0, with an exception: there is no such fact. */
 static uint32_t find_fact(const char *word)
 {
-    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(facts); i++)
         if (strcmp(facts[i].word, word) == 0)
             return facts[i].kind;
     PyErr_Format(PyExc_ValueError, "no fact is called %s", word);

@@ -7,6 +7,8 @@
  */
 #include "probes/python/common.h"
 
+#include "base/count_of.h"
+
 static PyMethodDef *const tables[] = {
     snd_py_functions_methods,     snd_py_imports_methods, snd_py_children_methods,
     snd_py_forks_methods,         snd_py_lines_methods,   snd_py_line_memory_methods,
@@ -28,7 +30,7 @@ static struct PyModuleDef python_module = {
 
 static int fill(PyObject *module)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(tables); i++) {
         if (PyModule_AddFunctions(module, tables[i]) != 0)
             return -1;
     }
@@ -42,7 +44,7 @@ PyMODINIT_FUNC PyInit__python(void)
 
     /* Once for each initialization: subinterpreters get the module from the main one. */
     if (begun && PyInterpreterState_Get() == PyInterpreterState_Main())
-        for (size_t i = 0; i < sizeof renewals / sizeof renewals[0]; i++)
+        for (size_t i = 0; i < SND_COUNT_OF(renewals); i++)
             renewals[i]();
     begun = true;
     PyObject *module = PyModule_Create(&python_module);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "probes/torch/shim.h"
 
 /* The probe's library is never closed: operators under way hold its callbacks. */
@@ -30,7 +31,7 @@ static int open_probe(PyObject *(*error_class)(void), const char *path)
     probe.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *symbols[] = { find_symbol("sonde_torch_start"), find_symbol("sonde_torch_stop"),
                         find_symbol("sonde_torch_error"), find_symbol("sonde_torch_describe") };
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(symbols); i++) {
         if (symbols[i])
             continue;
         const char *why = dlerror();

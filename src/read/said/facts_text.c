@@ -205,7 +205,7 @@ static bool read_machine(struct sonde_trace *trace, uint32_t process)
     struct sonde_text json = snd_fact_text(fact, SND_FIELD_MACHINE_DESCRIPTION);
     if (!snd_json_is_value(json.bytes, json.length))
         return true;
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(members); i++)
         if (snd_member_find(json.bytes, json.length, members[i].part, &part) &&
             !add_part(trace, fact, part, members[i].member, members[i].field))
             return false;
@@ -216,7 +216,7 @@ bool snd_facts_read_text(struct sonde_trace *trace, uint32_t process)
 {
     struct sonde_text rest, value;
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(texts); i++)
         for (uint32_t n = 0; texts[i].meta != SND_META_NONE &&
                              snd_meta_next(trace, process, texts[i].meta, &n, &rest, &value);)
             if (!read_one(trace, process, texts[i].kind, rest, value))

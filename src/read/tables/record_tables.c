@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/fields.h"
 #include "read/said/trace_facts.h"
 #include "read/reader.h"
@@ -300,7 +301,7 @@ bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process, ui
 {
     struct parser p = { trace, process, &process->tables };
 
-    if (type < sizeof parsers / sizeof parsers[0] && parsers[type])
+    if (type < SND_COUNT_OF(parsers) && parsers[type])
         return parsers[type](&p, id, payload, size);
     process->damage.unknown_records++;
     return true;
@@ -332,7 +333,7 @@ uint32_t snd_table_next_id(const struct snd_tables *t, uint8_t type)
         { SND_REC_WORK, t->work_count },
     };
 
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(counts); i++)
         if (counts[i].type == type)
             return counts[i].count ? counts[i].count : 1; /* 0 is none */
     return 0;

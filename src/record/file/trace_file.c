@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/data/crc32c.h"
 #include "record/file/apart_file.h"
 #include "record/file/bus_errors.h"
@@ -428,7 +429,7 @@ static void add_counts(struct snd_file_header *to, const struct snd_file_header 
         offsetof(struct snd_file_header, lost_children),
     };
 
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(counts); i++)
         *(uint64_t *)((char *)to + counts[i]) +=
             *(const uint64_t *)((const char *)more + counts[i]);
     to->flags |= more->flags;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "format/metadata.h"
 #include "record/file/bus_errors.h"
 #include "record/options/environment.h"
@@ -63,9 +64,9 @@ bool sonde_before_end(void (*call)(bool closes))
     size_t i = 0;
     int    cancel = take_control();
 
-    while (i < sizeof told / sizeof told[0] && told[i] && told[i] != call)
+    while (i < SND_COUNT_OF(told) && told[i] && told[i] != call)
         i++;
-    bool has_room = i < sizeof told / sizeof told[0];
+    bool has_room = i < SND_COUNT_OF(told);
     if (has_room)
         told[i] = call;
     leave_control(cancel);
@@ -77,7 +78,7 @@ static void tell_of_end(bool closes)
 {
     if (sonde_epoch() == 0)
         return;
-    for (size_t i = 0; i < sizeof told / sizeof told[0] && told[i]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(told) && told[i]; i++)
         told[i](closes);
 }
 
@@ -315,7 +316,7 @@ void sonde_pause(void)
     int cancel = take_control();
     if (snd_rec.phase != SND_IDLE && !snd_rec.paused) {
         uint32_t epoch = sonde_epoch();
-        size_t   i = epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
+        size_t   i = epoch % SND_COUNT_OF(snd_rec.pauses);
         tell_of_end(false);
         snd_lock();
         snd_rec.paused = true;

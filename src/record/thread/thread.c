@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "record/file/chunk.h"
 #include "record/clock.h"
 #include "record/thread/thread_events.h"
@@ -325,7 +326,7 @@ void snd_thread_lose(struct snd_thread *thread, uint64_t at, bool is_end)
 static uint64_t paused_at(const struct sonde_lane *lane)
 {
     uint32_t epoch = __atomic_load_n(&lane->epoch, __ATOMIC_RELAXED);
-    size_t   i = epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
+    size_t   i = epoch % SND_COUNT_OF(snd_rec.pauses);
 
     return snd_rec.pauses[i].epoch == epoch ? snd_rec.pauses[i].at : 0;
 }

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/files/fd_io.h"
 #include "symbols/dwarf/dwarf.h"
@@ -115,7 +116,7 @@ static void prepare_child(void)
     int              null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(signals); i++)
         signal(signals[i], SIG_DFL);
     signal(SIGINT, SIG_IGN); /* Ctrl-C is for the program that was recorded */
     sigemptyset(&none);

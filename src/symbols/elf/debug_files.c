@@ -6,6 +6,8 @@
 
 #include "symbols/elf/debug_files.h"
 
+#include "base/count_of.h"
+
 #define DEBUG_FOLDER "/usr/lib/debug"
 
 /* A link below a root leads out of it where it is absolute; then the build id does not match. */
@@ -59,7 +61,7 @@ static bool try_by_link(const char *root, size_t root_length, const char *file,
     const char              *slash = strrchr(file, '/');
     int                      folder = slash ? (int)(slash - file) : 0;
 
-    for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
+    for (size_t i = 0; slash && i < SND_COUNT_OF(places); i++) {
         char *path;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"

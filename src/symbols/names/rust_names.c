@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "symbols/names/demangle.h"
 #include "symbols/names/rust_names.h"
 #include "symbols/names/rust_reader.h"
@@ -75,7 +76,7 @@ static size_t put_escape(struct sonde_buffer *out, const char *at, size_t left)
     if (!end)
         return 0;
     size_t length = (size_t)(end - at) - 1;
-    for (size_t i = 0; i < sizeof escapes / sizeof escapes[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(escapes); i++)
         if (strlen(escapes[i].code) == length && memcmp(at + 1, escapes[i].code, length) == 0) {
             snd_buf_text(out, escapes[i].text);
             return length + 2;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
+
 /* The change in per cent that a row really has; 0: none, or none that can be told from noise. */
 typedef double change_fn(const struct snd_diff_row *row);
 
@@ -60,7 +62,7 @@ static const char *skip_blanks(const char *at)
 static const char *parse_one(const char *at, struct snd_condition *out)
 {
     size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz"), i = 0;
-    size_t count = sizeof metrics / sizeof metrics[0];
+    size_t count = SND_COUNT_OF(metrics);
 
     while (i < count &&
            (strlen(metrics[i].name) != length || strncmp(at, metrics[i].name, length) != 0))

@@ -34,7 +34,7 @@ static const struct {
     { "time", "internal time", { SELF }, 1 },
     { "tottime", "internal time", { SELF }, 1 },
 };
-#define KEY_COUNT (sizeof keys / sizeof keys[0])
+#define KEY_COUNT SND_COUNT_OF(keys)
 
 struct sorted {
     const struct sonde_function *function;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/text/utf8.h"
 
@@ -19,7 +20,7 @@ static size_t columns_of(uint32_t point)
         { 0x1f900, 0x1f9ff, 2 }, { 0x20000, 0x3fffd, 2 },
     };
 
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(ranges); i++)
         if (point >= ranges[i].first && point <= ranges[i].last)
             return ranges[i].columns;
     return 1;

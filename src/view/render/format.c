@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/plain_text.h"
 
 static void put_fixed(struct sonde_buffer *buf, int decimals, double value, const char *unit)
@@ -34,7 +35,7 @@ void snd_format_bytes(struct sonde_buffer *buf, int64_t bytes)
         const char *name;
     } units[] = { { 1073741824.0, " GB" }, { 1048576.0, " MB" }, { 1024.0, " KB" } };
 
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(units); i++) {
         if (fabs((double)bytes) >= units[i].size) {
             put_fixed(buf, 2, (double)bytes / units[i].size, units[i].name);
             return;
@@ -48,7 +49,7 @@ void snd_format_count(struct sonde_buffer *buf, double value)
     static const char *const units[] = { "", " K", " M", " G", " T", " P" };
     size_t                   unit = 0;
 
-    while (fabs(value) >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
+    while (fabs(value) >= 1000 && unit + 1 < SND_COUNT_OF(units)) {
         value /= 1000;
         unit++;
     }

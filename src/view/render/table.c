@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/text/nearest.h"
 
@@ -94,7 +95,7 @@ static bool key_matches(const char *asked, const char *key)
 
     if (strcmp(asked, key) == 0)
         return true;
-    for (size_t i = 0; at && i < sizeof devices / sizeof devices[0]; i++) {
+    for (size_t i = 0; at && i < SND_COUNT_OF(devices); i++) {
         size_t before = (size_t)(at - key), length = strlen(devices[i]);
         if (strncmp(asked, key, before) == 0 && strncmp(asked + before, devices[i], length) == 0 &&
             strcmp(asked + before + length, at + strlen("device")) == 0)

@@ -60,7 +60,7 @@ static bool is_runner(const struct sonde_sample_node *node)
     if (!slash || !ends_with(node->file, ".py") || slash[1] != '_')
         return false;
     struct sonde_text folder = { node->file.bytes, (size_t)(slash - node->file.bytes) };
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(folders); i++)
         if (ends_with(folder, folders[i]))
             return true;
     return false;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/count_of.h"
+
 static bool ends_with(const char *bytes, size_t length, const char *end)
 {
     size_t more = strlen(end);
@@ -19,7 +21,7 @@ static size_t cut_qualifiers(const char *bytes, size_t length)
 
     if (clone)
         length = (size_t)(clone - bytes);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(words); i++)
         if (ends_with(bytes, length, words[i])) {
             length -= strlen(words[i]);
             i = (size_t)-1; /* from the first again */

@@ -151,7 +151,7 @@ static size_t find_installed(struct sonde_text file)
 {
     static const char *const folders[] = { "/site-packages/", "/dist-packages/", "/lib/python3" };
 
-    for (size_t i = 0; file.length > 0 && i < sizeof folders / sizeof folders[0]; i++) {
+    for (size_t i = 0; file.length > 0 && i < SND_COUNT_OF(folders); i++) {
         const char *at = memmem(file.bytes, file.length, folders[i], strlen(folders[i]));
         const char *end = file.bytes + file.length;
         at = at ? memchr(at + strlen(folders[i]) - 1, '/',

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/text/ending.h"
 
 #define SIZE_LIMIT ((off_t)16 << 20)
@@ -58,7 +59,7 @@ static bool has_source_name(int fd)
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path);
-    for (size_t i = 0; length > 0 && i < sizeof suffixes / sizeof suffixes[0]; i++)
+    for (size_t i = 0; length > 0 && i < SND_COUNT_OF(suffixes); i++)
         if (snd_ends_with_at(path, (size_t)length, suffixes[i]))
             return true;
     return false;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "probes/heap/hooks/heap_calls.h"
 #include "probes/heap/counts/heap_notes.h"
 #include "pystack/unwind/cfi.h"
@@ -39,7 +40,7 @@ static void *find_in_loaded(const char *name)
     static const char *const libraries[] = { "libstdc++.so.6", "libc++.so.1" };
     void                    *found = NULL;
 
-    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0] && !found; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(libraries) && !found; i++) {
         void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
         if (library)
             found = dlsym(library, name); /* and it stays open: the address must stay valid */

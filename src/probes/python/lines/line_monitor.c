@@ -7,6 +7,7 @@
  * everywhere, and comes where frames are unwound.
  */
 #include "probes/python/lines/line_events.h"
+#include "base/count_of.h"
 #include "probes/python/memory/memory_counts.h"
 #include "probes/python/monitor_tool.h"
 
@@ -110,7 +111,7 @@ static bool start(void)
     if (!snd_py_tool_take(&tool))
         return false;
     memset(&events, 0, sizeof events);
-    for (size_t i = 0; i < sizeof callbacks / sizeof callbacks[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(callbacks); i++) {
         long event = snd_py_tool_on(&tool, callbacks[i].name, callbacks[i].call);
         if (event < 0) {
             stop();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* probes/python/lines/line_tallies.c - words of lines in the trace, for the process and for sessions. */
 #include "probes/python/lines/line_events.h"
+#include "base/count_of.h"
 #include "probes/python/memory/memory_counts.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static void tell_owners(bool again)
     if (sonde_epoch() == 0 || (told == sonde_epoch() && !again))
         return;
     told = sonde_epoch();
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(keys); i++) {
         snprintf(text, sizeof text, "%u", owners[i]);
         sonde_metadata(snd_meta_key(keys[i]), text);
     }

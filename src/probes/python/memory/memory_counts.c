@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
+
 static struct {
     uint64_t           base_bytes; /* resident when nothing had been counted */
     unsigned long long libraries;  /* loaded so far, when last looked */
@@ -33,7 +35,7 @@ static struct domain {
 } domains[] = { { PYMEM_DOMAIN_RAW, 'r', { 0 }, NULL },
                 { PYMEM_DOMAIN_MEM, 'm', { 0 }, NULL },
                 { PYMEM_DOMAIN_OBJ, 'o', { 0 }, NULL } };
-#define DOMAINS (sizeof domains / sizeof domains[0])
+#define DOMAINS SND_COUNT_OF(domains)
 
 static bool counts(const struct snd_memory_thread *mine)
 {

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "base/count_of.h"
 #include "hook/slots.h"
 #include "probes/python/memory/memory_counts.h"
 
@@ -113,7 +114,7 @@ static struct {
     DIVERT(posix_memalign), DIVERT(aligned_alloc), DIVERT(memalign),
 };
 /* clang-format on */
-#define DIVERTED (sizeof diverted / sizeof diverted[0])
+#define DIVERTED SND_COUNT_OF(diverted)
 
 /*
  * In a program that is not position independent, a function's address may be that of the program's

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/system/proc_files.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -80,14 +81,14 @@ static PyObject *allow_fork(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    for (size_t i = 0; i < sizeof forks / sizeof forks[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(forks); i++)
         (void)snd_py_override(&forks[i]);
     Py_RETURN_NONE;
 }
 
 void snd_py_forks_renew(void)
 {
-    for (size_t i = 0; i < sizeof forks / sizeof forks[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(forks); i++)
         forks[i].function = NULL;
 }
 

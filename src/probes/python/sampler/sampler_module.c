@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "probes/python/common.h"
 #include "probes/python/sampler/sampler.h"
 #include "probes/python/sampler/kept_thread_names.h"
@@ -166,7 +167,7 @@ static PyObject *count_samples(PyObject *self, PyObject *unused)
     PyObject *dict = PyDict_New();
 
     (void)self, (void)unused;
-    for (size_t i = 0; dict && i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; dict && i < SND_COUNT_OF(words); i++) {
         PyObject *count = PyLong_FromUnsignedLongLong(words[i].count);
         if (!count || PyDict_SetItemString(dict, words[i].name, count) != 0)
             Py_CLEAR(dict);

@@ -3,6 +3,7 @@
  * probes/python/ways/call_monitor.c - calls seen through sys.monitoring: CPython 3.12 and later.
  */
 #include "probes/python/ways/call_probe.h"
+#include "base/count_of.h"
 #include "probes/python/monitor_tool.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -149,7 +150,7 @@ static bool start_events(bool builtins)
         missing = PyObject_GetAttrString(tool.monitoring, "MISSING");
     if (!missing)
         return false;
-    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(events); i++) {
         if (events[i].for_builtins && !builtins)
             continue;
         long event = snd_py_tool_on(&tool, events[i].event, events[i].call);

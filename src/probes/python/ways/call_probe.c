@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
+
 /* ---------------------------------------------------------------------- on and off */
 
 static const struct snd_py_way *choose_way(bool with_builtins)
@@ -139,7 +141,7 @@ void snd_py_functions_renew(void)
     snd_calls_sessions_renew();
     if (snd_calls.on)
         snd_calls_stop();
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(ways); i++)
         ways[i]->renew();
 }
 

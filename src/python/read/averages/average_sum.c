@@ -6,6 +6,8 @@
  */
 #include "python/read/averages/average.h"
 
+#include "base/count_of.h"
+
 /* What add() adds up, by the names of torch's attributes. */
 static const char *const sums[] = {
     "count",
@@ -65,7 +67,7 @@ PyObject *core_average_add(PyObject *self, PyObject *other)
 {
     if (take_key(self, other) < 0)
         return NULL;
-    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(sums); i++)
         if (add_attribute(self, other, sums[i]) < 0)
             return NULL;
     Py_INCREF(self);
