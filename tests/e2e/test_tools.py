@@ -100,6 +100,28 @@ def test_paraphrases_are_refused(tmp_path, file, text, at):
     assert done.returncode == 1 and re.match(rf"{file}:{at}: '.+': write: ", done.stdout), done.stdout
 
 
+def test_each_file_has_a_test_that_is_found(tmp_path):
+    def run():
+        done = subprocess.run([ROOT / "tools/check_tests", tmp_path], text=True, stdout=subprocess.PIPE)
+        return done.returncode, done.stdout
+    files = ["src/read/walk/merge.c", "src/read/walk/rare.c", "src/view/ops/ops_view.c", "src/export/csv/csv.c", "src/cli/command/cmd_run.c", "src/probes/x/y.c",
+             "tests/unit/test_merge.c", "tests/unit/test_walk.c", "tests/e2e/test_walks.py", "tests/e2e/test_x.py", *(
+                 f"tests/golden/{case}/commands" for case in ("view-ops", "export-csv", "command-run"))]
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("")
+    readme = tmp_path / "src/read/README.md"
+    assert run() == (1, "src/read/walk/rare.c: no test has its name, and no README above it says which covers it\n")
+    readme.write_text("# read\n\n`rare` is rare.\n\nTests: test_walk (`seldom`).\n\n`rare`\n")
+    assert run() == (1, "src/read/walk/rare.c: no test has its name, and src/read/README.md does not say which covers it\n")
+    for said in ("test_walk (`rare`)", "e2e/test_walks and golden/view-ops (`walk/rare`)", "test_walk (`walk`)", "test_walk (`ra*`)"):
+        readme.write_text(f"# read\n\nTests: {said}.\n")
+        assert run() == (0, ""), said
+    for gone in ("test_gone", "e2e/test_gone", "golden/gone", "fuzz/gone"):
+        readme.write_text(f"# read\n\nTests: test_walk (`rare`),\n{gone}.\n")
+        assert run() == (1, f"src/read/README.md: names {gone}, which is not there\n")
+
+
 def test_repeats(tmp_path):
     run = lambda: subprocess.run([ROOT / "tools/check_repeats", tmp_path], text=True,  # noqa: E731
                                  stdout=subprocess.PIPE)
