@@ -15,7 +15,6 @@
 #include "probes/heap/hooks/heap_calls.h"
 #include "probes/heap/locks.h"
 #include "probes/heap/hooks/mappings.h"
-#include "probes/heap/stacks/loaded_modules.h"
 #include "probes/heap/counts/heap_notes.h"
 #include "probes/heap/counts/heap_samples.h"
 #include "sonde/record.h"
@@ -65,9 +64,7 @@ void snd_heap_forget_code(void)
 
     snd_heap_self.inside = SND_PREPARING;
     snd_heap_walk_forget();
-    snd_heap_stacks_lock();
-    snd_heap_modules_forget();
-    snd_heap_stacks_unlock();
+    snd_heap_stacks_forget();
     snd_heap_self.inside = before;
 }
 

@@ -19,20 +19,21 @@
 struct place {
     const char *function, *file;
     uint32_t    first_line, line;
-    uint64_t    code; /* snd_heap_pycode() */
+    uint32_t    frame, epoch; /* its id in the trace, of the recording of this epoch */
 };
 
 struct slot {
-    uint64_t code;
-    uint32_t line, number; /* number 0: free, since 0 is no line's */
+    uint64_t code, at; /* snd_heap_pycode(); an instruction there, or LINE and a line */
+    uint32_t number;   /* 0: free, since 0 is no line's */
 };
+#define LINE ((uint64_t)1 << 63)
 
 /* clang-format off */
-static const struct place special[SND_PYPLACES] = {
-    [SND_PYPLACE_ARENA] = { "[pymalloc arena]", "", 0, 0, 0 },
-    [SND_PYPLACE_FRAMES] = { "[Python frames]", "", 0, 0, 0 },
-    [SND_PYPLACE_GAP] = { SND_LOOPS_GAP, "", 0, 0, 0 },
-    [SND_PYPLACE_CUT] = { SND_FRAMES_LEFT_OUT, "", 0, 0, 0 },
+static struct place special[SND_PYPLACES] = {
+    [SND_PYPLACE_ARENA] = { "[pymalloc arena]", "", 0, 0, 0, 0 },
+    [SND_PYPLACE_FRAMES] = { "[Python frames]", "", 0, 0, 0, 0 },
+    [SND_PYPLACE_GAP] = { SND_LOOPS_GAP, "", 0, 0, 0, 0 },
+    [SND_PYPLACE_CUT] = { SND_FRAMES_LEFT_OUT, "", 0, 0, 0, 0 },
 };
 /* clang-format on */
 
@@ -69,13 +70,19 @@ static const char *keep_text(const char *text, size_t length)
     return kept;
 }
 
-static struct slot *slot_of(uint64_t code, uint32_t line)
+static struct slot *slot_of(uint64_t code, uint64_t at)
 {
-    size_t at = (size_t)((code + line) * MIX >> 32) & mask;
+    size_t i = (size_t)((code ^ at * MIX) * MIX >> 32) & mask;
 
-    while (slots[at].number != 0 && (slots[at].code != code || slots[at].line != line))
-        at = (at + 1) & mask;
-    return &slots[at];
+    while (slots[i].number != 0 && (slots[i].code != code || slots[i].at != at))
+        i = (i + 1) & mask;
+    return &slots[i];
+}
+
+static void put(uint64_t code, uint64_t at, uint32_t number)
+{
+    *slot_of(code, at) = (struct slot){ code, at, number };
+    used++;
 }
 
 static bool grow(void)
@@ -83,7 +90,7 @@ static bool grow(void)
     struct slot *old = slots;
     size_t       before = old ? mask + 1 : 0, more = old ? before * 2 : SLOTS_FIRST;
 
-    if (old && used * 2 < mask)
+    if (old && (used + 2) * 2 < mask) /* a line and an instruction may come */
         return true;
     struct slot *fresh = snd_heap_pages(more * sizeof *fresh);
     if (!fresh)
@@ -92,7 +99,7 @@ static bool grow(void)
     mask = more - 1;
     for (size_t i = 0; i < before; i++)
         if (old[i].number != 0)
-            *slot_of(old[i].code, old[i].line) = old[i];
+            *slot_of(old[i].code, old[i].at) = old[i];
     if (old)
         snd_heap_pages_free(old, before * sizeof *old);
     return true;
@@ -157,46 +164,64 @@ static const char *read_text(const struct snd_py_layout *l, uint64_t object)
     return keep_text(bytes, snd_py_text_encode(data, &text, bytes));
 }
 
-static bool add(const struct snd_py_layout *l, uint64_t code, struct slot *slot, struct place place)
+static uint32_t add_line(const struct snd_py_layout *l, uint64_t object, struct place place)
 {
     place.function = read_text(l,
-                               word(code + (l->code_qualname ? l->code_qualname : l->code_name)));
-    place.file = read_text(l, word(code + l->code_file));
+                               word(object + (l->code_qualname ? l->code_qualname : l->code_name)));
+    place.file = read_text(l, word(object + l->code_file));
     if (!place.function || !place.file || count / BLOCK >= BLOCKS)
-        return false;
+        return 0;
     struct place **block = &blocks[count / BLOCK];
     if (!*block)
         *block = snd_heap_pages(BLOCK * sizeof **block);
     if (!*block)
-        return false;
+        return 0;
     (*block)[count % BLOCK] = place;
-    *slot = (struct slot){ place.code, place.line, count };
-    used++;
-    count++;
-    return true;
+    return count++;
+}
+
+/* A line table is searched from its beginning: each instruction once. */
+static uint32_t add(const struct snd_py_layout *l, const struct snd_py_frame *f, uint64_t code)
+{
+    struct place place = { .line = find_line(l, f),
+                           .first_line = (uint32_t)word(f->code + l->code_firstline) };
+
+    if (!grow())
+        return 0;
+    uint32_t number = slot_of(code, LINE | place.line)->number;
+    if (number == 0) {
+        number = add_line(l, f->code, place);
+        if (number == 0)
+            return 0;
+        put(code, LINE | place.line, number);
+    }
+    put(code, f->instr, number);
+    return number;
 }
 
 uint64_t snd_heap_pyplace_of(const struct snd_py_frame *f)
 {
     const struct snd_py_layout *l = &snd_heap_interpreter_layout()->layout;
 
-    if (!snd_heap_interpreter_is_code(f->code) || !grow())
+    if (!snd_heap_interpreter_is_code(f->code))
         return 0;
-    struct place place = { .code = snd_heap_pycode(l, f->code),
-                           .line = find_line(l, f),
-                           .first_line = (uint32_t)word(f->code + l->code_firstline) };
-    struct slot *slot = slot_of(place.code, place.line);
-    if (slot->number == 0 && !add(l, f->code, slot, place))
-        return 0;
-    return snd_heap_pyplace(slot->number);
+    uint64_t code = snd_heap_pycode(l, f->code);
+    uint32_t number = slots ? slot_of(code, f->instr)->number : 0;
+    if (number == 0)
+        number = add(l, f, code);
+    return number ? snd_heap_pyplace(number) : 0;
 }
 
 uint32_t snd_heap_pyplace_frame(uint64_t number)
 {
-    uint32_t            n = (uint32_t)(number & ~SND_HEAP_PLACE);
-    const struct place *p = n < SND_PYPLACES ? &special[n] : &blocks[n / BLOCK][n % BLOCK];
-    uint32_t            function = sonde_intern(p->function, strlen(p->function));
-    uint32_t            file = sonde_intern(p->file, strlen(p->file));
+    uint32_t      n = (uint32_t)(number & ~SND_HEAP_PLACE), epoch = sonde_epoch();
+    struct place *p = n < SND_PYPLACES ? &special[n] : &blocks[n / BLOCK][n % BLOCK];
 
-    return sonde_intern_frame_in(function, p->first_line, file, p->line);
+    if (p->frame == 0 || p->epoch != epoch) {
+        uint32_t function = sonde_intern(p->function, strlen(p->function));
+        uint32_t file = sonde_intern(p->file, strlen(p->file));
+        p->frame = sonde_intern_frame_in(function, p->first_line, file, p->line);
+        p->epoch = sonde_epoch(); /* a forked child's file is made with its first record */
+    }
+    return p->frame;
 }

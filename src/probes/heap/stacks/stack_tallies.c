@@ -134,24 +134,44 @@ static void keep(struct recording *r, uint64_t low, uint64_t high, uint32_t stac
 
 /* ------------------------------------------------------------------ the trace */
 
+/* The stack that was interned last, outermost first: the next one often has its outer frames. Lock held. */
+static struct {
+    uint32_t epoch, count;
+    struct {
+        uint64_t place;
+        uint32_t id;
+    } at[SND_HEAP_PLACES];
+} latest;
+
 /* The stack's id in the trace; 0 where there is no room. */
 static uint32_t intern(const struct snd_heap_places *places)
 {
-    uint32_t id = 0;
+    uint32_t id = 0, known = 0;
 
+    if (latest.epoch != sonde_epoch())
+        latest.count = 0;
     if (places->cut) {
         static const char name[] = "(further frames are not recorded)";
         id = sonde_intern_stack(0, sonde_intern_native(sonde_intern(name, sizeof name - 1), 0));
+        latest.count = 0;
     }
-    for (uint32_t i = places->count; i-- > 0;) {
+    for (uint32_t i = places->count; i-- > 0; known++) {
         uint64_t place = places->at[i];
+        if (known < latest.count && latest.at[known].place == place) {
+            id = latest.at[known].id;
+            continue;
+        }
+        latest.count = 0;
         uint32_t frame = place & SND_HEAP_PLACE ? snd_heap_pyplace_frame(place)
                                                 : snd_heap_frame_of(place);
-        uint32_t inner = frame ? sonde_intern_stack(id, frame) : 0;
-        if (inner == 0)
+        id = frame ? sonde_intern_stack(id, frame) : 0;
+        if (id == 0)
             return 0;
-        id = inner;
+        latest.at[known].place = place;
+        latest.at[known].id = id;
     }
+    latest.count = places->cut ? 0 : places->count;
+    latest.epoch = sonde_epoch();
     return id;
 }
 
@@ -481,6 +501,14 @@ uint64_t *snd_heap_process(enum snd_heap_kind kind)
 uint64_t *snd_heap_process_sampled(enum snd_heap_kind kind)
 {
     return now->sampled[kind];
+}
+
+void snd_heap_stacks_forget(void)
+{
+    snd_heap_lock(&lock);
+    snd_heap_modules_forget();
+    latest.count = 0;
+    snd_heap_unlock(&lock);
 }
 
 void snd_heap_stacks_lock(void)

@@ -46,6 +46,9 @@ uint64_t               *snd_heap_process_sampled(enum snd_heap_kind kind); /* or
 void snd_heap_stacks_in_child(void);
 void snd_heap_stacks_flush(bool even_empty);
 
+/* A library was unloaded: its addresses may become another's. */
+void snd_heap_stacks_forget(void);
+
 /* Held around a fork. */
 void snd_heap_stacks_lock(void);
 void snd_heap_stacks_unlock(void);
