@@ -215,7 +215,7 @@ struct snd_recording {
     struct snd_chunk_list   tables;
     struct snd_intern_slot *slots;
     size_t                  slot_count, slot_used;
-    uint64_t                table_bytes;
+    uint64_t   table_bytes, name_bytes; /* name_bytes: of what the program can make at will */
     bool       own_names; /* atomic; keep-last: new names go into the chunks that use them */
     uint32_t   next_id[SND_REC_TYPES];
     uint64_t **tallies; /* by id: the words in the file */

@@ -225,6 +225,32 @@ static void test_endless_names(void **state)
     sonde_trace_close(trace);
 }
 
+/* The limit for names that a program makes is not that of stacks and tallies: 800,000 take 80 MB. */
+static void test_many_tallies(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("many.sonde");
+    enum { TALLIES = 800000 };
+    struct sonde_tally_row row;
+    uint32_t               stack = 0, found = 0;
+
+    recorded_start(&options);
+    for (uint32_t i = 1; i <= TALLIES; i++) {
+        uint64_t *words = sonde_tally(SONDE_TALLY_HEAP, i, 0, 8);
+        assert_non_null(words);
+        words[0] = i;
+    }
+    stack = sonde_intern_stack(0, sonde_intern_native(sonde_intern("late", 4), 0));
+    assert_int_not_equal(stack, 0);
+    recorded_stop();
+    struct sonde_trace *trace = recorded_open("many.sonde");
+    assert_int_equal(recorded_ledger(trace, "lost_names"), 0);
+    for (uint32_t n = 0; sonde_trace_tally(trace, 0, n, &row); n++)
+        found += row.words[0] == row.key;
+    assert_int_equal(found, TALLIES);
+    sonde_trace_close(trace);
+}
+
 /* Calls for which the table has no room are counted together, as lost; lines are refused. */
 static void test_endless_tallies(void **state)
 {
@@ -232,6 +258,7 @@ static void test_endless_tallies(void **state)
     struct sonde_options options = recorded_options("tallies.sonde");
     uint64_t            *before = NULL, lost = 0;
 
+    options.max_bytes = 8 << 20;
     recorded_start(&options);
     for (uint32_t i = 1; i < 1000000 && lost < 10; i++) {
         uint64_t *words = sonde_tally(SONDE_TALLY_CALLS, i, 0, 8);
@@ -439,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_metadata_and_folder),
         cmocka_unit_test(test_one_text_has_one_id),
         cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_many_tallies),
         cmocka_unit_test(test_endless_tallies),
     };
     return cmocka_run_group_tests_name("record", tests, NULL, NULL);

@@ -11,9 +11,13 @@
 
 #define TABLE_FIRST ((uint64_t)SND_GRAIN)
 #define TABLE_NEXT ((uint64_t)1 << 18)
-#define TABLE_MAX ((uint64_t)64 << 20) /* the limit for a program that keeps making names */
-#define TABLE_KEPT 4096u               /* keep-last: of the last chunk, for what is not a name */
-#define TABLE_SHARE 4 /* keep-last: one part in so many of the limit is for names */
+#define TABLE_GROWS \
+    16 /* a chunk is a part in so many of the tables, if that is more than the above */
+#define NAMES_MAX ((uint64_t)64 << 20) /* the limit for a program that keeps making names */
+#define TABLE_MAX \
+    ((uint64_t)1 << 30)  /* with stacks and tallies, of which the code has only so many */
+#define TABLE_KEPT 4096u /* keep-last: of the last chunk, for what is not a name */
+#define TABLE_SHARE 4    /* keep-last: one part in so many of the limit is for names */
 #define SLOTS_FIRST 1024u
 #define TALLIES_FIRST 512u
 #define PARKED_MAX (TABLE_MAX / TABLE_NEXT + 2) /* chunks with tallies */
@@ -26,9 +30,14 @@ static size_t payload_room(size_t size)
 /* Of the next table chunk: a small limit is not to be used up by one. */
 static uint64_t next_size(void)
 {
-    bool is_small = snd_rec.keep_last && snd_rec.max_bytes / 16 < TABLE_NEXT;
+    bool     is_small = snd_rec.keep_last && snd_rec.max_bytes / 16 < TABLE_NEXT;
+    uint64_t size = TABLE_NEXT;
 
-    return snd_rec.table_chunk == SND_NO_CHUNK || is_small ? TABLE_FIRST : TABLE_NEXT;
+    if (snd_rec.table_chunk == SND_NO_CHUNK || is_small)
+        return TABLE_FIRST;
+    while (!snd_rec.keep_last && size * 2 <= snd_rec.table_bytes / TABLE_GROWS)
+        size *= 2;
+    return size;
 }
 
 static bool has_room(size_t need)
@@ -86,6 +95,12 @@ static bool make_room(size_t need)
     return true;
 }
 
+/* May a program make as many of these as it likes? Frames, stacks and tallies are of its code. */
+static bool is_name(enum snd_record_type type)
+{
+    return type != SND_REC_FRAME && type != SND_REC_STACK && type != SND_REC_TALLY;
+}
+
 void *snd_table_append(enum snd_record_type type, uint32_t *id, const void *payload, size_t size)
 {
     size_t need = payload_room(size);
@@ -94,6 +109,8 @@ void *snd_table_append(enum snd_record_type type, uint32_t *id, const void *payl
         return NULL;
     char *at = (char *)snd_rec.chunks[snd_rec.table_chunk].map + snd_rec.table_used;
     snd_rec.table_used += need;
+    if (is_name(type))
+        snd_rec.name_bytes += need;
     *id = ++snd_rec.next_id[type];
     memcpy(at + sizeof(struct snd_record_head), payload, size);
     uint64_t head = (uint64_t)*id << 32 | (uint32_t)(need << 8) | type;
@@ -203,7 +220,8 @@ uint32_t snd_table_try(enum snd_record_type type, struct snd_hash hash, const vo
     if (is_found(slot))
         return slot->id;
     /* Room first: making it may let go of the lock, and another thread may add the same one. */
-    if (is_share_spent(type, payload_room(size)) || !make_room(payload_room(size)))
+    bool is_full = is_name(type) && snd_rec.name_bytes + payload_room(size) > NAMES_MAX;
+    if (is_full || is_share_spent(type, payload_room(size)) || !make_room(payload_room(size)))
         return 0;
     slot = find_slot(snd_rec.slots, snd_rec.slot_count, hash, type);
     if (is_found(slot))
@@ -331,7 +349,7 @@ bool snd_table_start(void)
 
     memset(snd_rec.next_id, 0, sizeof snd_rec.next_id);
     snd_rec.table_chunk = SND_NO_CHUNK;
-    snd_rec.table_bytes = 0;
+    snd_rec.table_bytes = snd_rec.name_bytes = 0;
     snd_rec.slot_used = 0;
     snd_rec.own_names = false;
     if (!grow_slots())
