@@ -90,6 +90,7 @@ struct snd_tables {
     struct snd_text
             *prefixes; /* folders that torch leaves out of file names: the first that fits */
     uint32_t prefix_count, prefix_room;
+    uint32_t file_names; /* the ids of names in the file are below; the reader's own follow */
     uint32_t name_count, shape_count, frame_count, stack_count, thread_count, meta_count,
         tally_count, call_count, queue_count, work_count, symbol_count, fact_bytes_count,
         fact_count;

@@ -104,6 +104,29 @@ static void write_unfinished(char *path, off_t room)
     assert_int_equal(truncate(path, st.st_size + room), 0);
 }
 
+/* Ids of its names follow those of the file, not those that a reader makes of addresses without a name. */
+static void test_many_addresses_without_a_name(void **state)
+{
+    char                 path[] = "/tmp/sonde-symbols-XXXXXX", own[4096] = "";
+    struct synth_options options = { .pid = 5000 };
+    struct sonde_error   err;
+
+    (void)state;
+    close(mkstemp(path));
+    unlink(path);
+    uint64_t      address = own_address(own);
+    struct synth *s = synth_new(path, &options);
+    uint32_t      file = synth_string(s, "/not/there"), nowhere = 0;
+    for (uint32_t i = 70000; i-- > 0;)
+        nowhere = synth_address(s, file, 0, 0x10 + i);
+    uint32_t frame = synth_address(s, synth_string(s, own), 0, address);
+    synth_stack(s, synth_stack(s, 0, nowhere), frame);
+    synth_close(s, true);
+    assert_int_equal(snd_trace_symbolize(path, false, NULL, &err), SONDE_OK);
+    check_frames(path, "known_function", "there+0x10");
+    unlink(path);
+}
+
 static void test_a_file_that_is_being_written_stays_as_it_is(void **state)
 {
     char               path[] = "/tmp/sonde-symbols-XXXXXX";
@@ -143,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_symbols_are_written_once),
+        cmocka_unit_test(test_many_addresses_without_a_name),
         cmocka_unit_test(test_a_file_that_is_being_written_stays_as_it_is),
         cmocka_unit_test(test_a_file_whose_process_was_killed_gets_symbols),
     };

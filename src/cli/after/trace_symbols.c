@@ -197,7 +197,7 @@ static enum sonde_status write_symbols(struct work *w, bool ended, struct sonde_
     for (uint32_t i = 0; i < w->count && status == SONDE_OK;) {
         uint32_t            p = w->asked[i].process;
         struct snd_process *process = &w->trace->processes[p];
-        struct chunk        c = { .first_string = process->tables.name_count };
+        struct chunk        c = { .first_string = process->tables.file_names };
         for (; i < w->count && w->asked[i].process == p; i++)
             if (w->queries[i].count > 0)
                 put_symbol(&c, w->asked[i].frame, &w->queries[i]);

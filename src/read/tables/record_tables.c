@@ -65,6 +65,8 @@ static bool parse_string(struct parser *p, uint32_t id, const uint8_t *data, siz
         return false;
     if (t->names[id] == 0)
         t->names[id] = name + 1;
+    if (id >= t->file_names)
+        t->file_names = id + 1;
     return true;
 }
 
