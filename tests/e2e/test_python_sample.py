@@ -326,7 +326,8 @@ def test_children_of_c_s_fork(tmp_path):
 def test_forks_while_samples_are_taken(tmp_path):
     """By several threads at once, in the middle of rounds: none hangs, crashes or goes unsampled."""
     done = run(tmp_path, """
-        import ctypes, os, sonde, sys, threading, time
+        import ctypes, os, sonde, sys, threading, time, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # of 3.12 and later: the program's own threads fork
         sys.setswitchinterval(1000)  # a request for the lock at the moment of C's fork() hangs Python's child, without us too
         libc, statuses = ctypes.PyDLL(None), []
         def fork(n):
