@@ -270,25 +270,31 @@ SETUP = (ROOT / "tools/setup").read_text()
 GROUPS = re.search(r'^groups="(.*)"$', SETUP, re.M).group(1).split()
 
 
-def setup_on(tmp_path, known, *groups, user=0, tools=("apt-get", "apt-cache", "dpkg-query", "dpkg")):
-    """tools/setup on a machine where nothing is installed and apt knows these packages; and what it asked apt-get for."""
+def make_machine(tmp_path, known, user=0, tools=("apt-get", "apt-cache", "dpkg-query", "dpkg"), **other):
+    """The environment of a machine where nothing is installed and apt knows these packages. `other`: what programs do instead."""
     programs = {
         "apt-get": f'echo "$*" >> {tmp_path}/asked',
         "apt-cache": f'if grep -qx "${{2%%:*}}" {tmp_path}/known; then echo "Candidate: 1"; else echo "Candidate: (none)"; fi',
         "dpkg-query": "exit 1",
         "dpkg": "echo arm64",
         "id": f"echo {user}",
+        **other,
     }
     place = tmp_path / "bin"
     place.mkdir()
-    for name in ("sh", "tr", "mktemp", "rm", "tail", "grep"):
+    for name in ("sh", "tr", "mktemp", "rm", "tail", "grep", "flock", "mkdir", "rmdir", "sleep"):
         (place / name).symlink_to(shutil.which(name))
     for name in (*tools, "id"):
         (place / name).write_text(f"#!/bin/sh\n{programs[name]}\n")
         (place / name).chmod(0o755)
     (tmp_path / "known").write_text("\n".join(known) + "\n")
-    done = subprocess.run([ROOT / "tools/setup", *groups], env={"PATH": str(place)}, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE)
+    return {"PATH": str(place)}
+
+
+def setup_on(tmp_path, known, *groups, **machine):
+    """tools/setup there, and what it asked apt-get for."""
+    done = subprocess.run([ROOT / "tools/setup", *groups], env=make_machine(tmp_path, known, **machine), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     asked = (tmp_path / "asked").read_text().splitlines() if (tmp_path / "asked").exists() else []
     return done, asked
 
@@ -299,7 +305,7 @@ def test_every_package_has_a_name_in_each_release(tmp_path, suite):
     done, asked = setup_on(tmp_path, (SUITES / suite).read_text().split(), *GROUPS)
     assert (done.returncode, done.stderr) == (0, "")
     assert asked[0] == "update" and len(asked) == 2
-    installed = set(asked[1].split()[3:])
+    installed = set(asked[1].split())
     wanted = re.search(r"^packages\(\) \{.*?^\}", SETUP, re.M | re.S).group(0)
     for alternatives in re.findall(r"'([^' ]+\|[^' ]+)'", wanted):
         assert len(installed & set(alternatives.split("|"))) == 1
@@ -313,6 +319,16 @@ def test_setup_names_a_package_that_a_release_lacks_and_installs_the_rest(tmp_pa
     assert done.stderr.splitlines() == ["tools/setup: this release has no package nodejs",
                                         "tools/setup: this release has no package libmimalloc2.0|libmimalloc3"]
     assert "gcc" in asked[1].split() and "nodejs" not in asked[1]
+
+
+def test_setups_beside_each_other_wait(tmp_path):
+    """apt-get fails at once where another is at work; the gate's stages install at the same time."""
+    busy = f'mkdir {tmp_path}/busy || {{ echo "E: Could not get lock" >&2; exit 100; }}; sleep 0.1; rmdir {tmp_path}/busy'
+    env = make_machine(tmp_path, ["g++", "clang", "clang-tidy", "binutils"], **{"apt-get": busy})
+    started = [subprocess.Popen([ROOT / "tools/setup", group], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+               for group in ("torch", "lint", "torch", "lint")]
+    for process in started:
+        assert process.communicate(timeout=60)[1] == "" and process.returncode == 0
 
 
 def test_setup_without_root_prints_the_line_to_run(tmp_path):
