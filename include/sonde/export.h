@@ -61,13 +61,14 @@ struct sonde_report_options {
     uint32_t width;     /* text: truncate lines to this many columns; 0: do not */
     bool     ascii;     /* text: trees are drawn in ASCII */
     bool     no_source; /* data: no text of source files; text has them all the same */
+    bool     gil;       /* samples, functions: only samples that held the interpreter's lock */
 };
 
-#define SONDE_REPORT_OPTIONS_INIT                                                      \
-    {                                                                                  \
-        sizeof(struct sonde_report_options), SONDE_NULL_, SONDE_NULL_, 100, 0, 0,      \
-            SONDE_REPORT_TEXT, SONDE_TIME_AUTO, false, false, 55, 80, 75, SONDE_NULL_, \
-            SONDE_FLOPS_FULL, SONDE_PART_MAIN, false, false, false, 0, false, false    \
+#define SONDE_REPORT_OPTIONS_INIT                                                          \
+    {                                                                                      \
+        sizeof(struct sonde_report_options), SONDE_NULL_, SONDE_NULL_, 100, 0, 0,          \
+            SONDE_REPORT_TEXT, SONDE_TIME_AUTO, false, false, 55, 80, 75, SONDE_NULL_,     \
+            SONDE_FLOPS_FULL, SONDE_PART_MAIN, false, false, false, 0, false, false, false \
     }
 
 /*
@@ -244,11 +245,13 @@ struct sonde_export_options {
     const char *counter;
     /* chrome: categories of events that are left out ("cpu_op"), then NULL; or NULL */
     const char *const *left_out;
+    /* folded, speedscope, pprof, perf-script, callgrind: only samples that held the interpreter's lock */
+    bool gil;
 };
 #define SONDE_EXPORT_OPTIONS_INIT                                                       \
     {                                                                                   \
         sizeof(struct sonde_export_options), false, SONDE_NULL_, SONDE_NULL_, 0, false, \
-            SONDE_HEAP_AUTO, false, SONDE_NULL_, SONDE_NULL_                            \
+            SONDE_HEAP_AUTO, false, SONDE_NULL_, SONDE_NULL_, false                     \
     }
 
 /*

@@ -205,6 +205,7 @@ class Trace:
         skip_zero: bool = False,  # lines
         show_all: bool = False,  # samples
         peak: bool = False,  # line-memory
+        gil: bool = False,  # samples, functions
     ) -> str: ...
     def averages(
         self,

@@ -9,6 +9,8 @@
 #include "base/text/unknown_name.h"
 #include "export/encode/gzip.h"
 #include "model/counters/stack_counters.h"
+#include "model/samples/mixed_stacks.h"
+#include "read/reader.h"
 #include "snd_config.h"
 
 #if SND_HAVE_PAGE
@@ -92,6 +94,8 @@ static enum sonde_status check_stacks(const struct snd_exporter         *exporte
         return refuse_stacks(exporter->info.name, "stacks of allocations", has_heap, err);
     if (options->counter && !exporter->counted)
         return refuse_stacks(exporter->info.name, "stacks of a counter's events", has_counted, err);
+    if (options->gil && !exporter->counted)
+        return refuse_stacks(exporter->info.name, "samples to choose from", has_counted, err);
     return SONDE_OK;
 }
 
@@ -119,6 +123,22 @@ bool sonde_exporter_is_folder(const char *format)
     return exporter && exporter->folder;
 }
 
+/* Of samples, those of threads that held the interpreter's lock. */
+static enum sonde_status write_held(const struct snd_exporter *exporter, struct sonde_trace *trace,
+                                    const struct sonde_export_options *options, struct snd_out *out,
+                                    struct sonde_error *err)
+{
+    struct snd_only_gil only = { 0 };
+    enum sonde_status   st = snd_only_gil_find(trace, err); /* before anything is written */
+
+    if (st != SONDE_OK)
+        return st;
+    trace->only_gil = &only;
+    st = exporter->write(trace, options, out, err);
+    trace->only_gil = NULL;
+    return st;
+}
+
 static enum sonde_status write_any(const struct snd_exporter *exporter, struct sonde_trace *trace,
                                    const struct sonde_export_options *options, struct snd_out *out,
                                    struct sonde_error *err)
@@ -128,6 +148,8 @@ static enum sonde_status write_any(const struct snd_exporter *exporter, struct s
 
     if (st != SONDE_OK)
         return st;
+    if (options->gil)
+        return write_held(exporter, trace, options, out, err);
     if (options->heap != SONDE_HEAP_AUTO)
         write = exporter->heap;
     else if (options->counter || (exporter->counted && has_counted_alone(trace)))

@@ -136,6 +136,7 @@ struct snd_reader_thread {
 struct snd_kept;
 struct snd_kinds;
 struct snd_rider;
+struct snd_only_gil;
 
 struct sonde_trace {
     struct snd_process       *processes;
@@ -152,6 +153,7 @@ struct sonde_trace {
     struct snd_kinds   *kinds;   /* likewise (read/walk/kinds.h) */
     struct snd_rider
         *rider; /* shares the next whole walk of a model (model/ranges/assembly.h), or NULL */
+    struct snd_only_gil *only_gil; /* of samples, those alone that held the lock; or NULL */
     struct sonde_summary
         *summary; /* finished, for all that ask for one (model/summary/summary.h), or NULL */
     struct snd_kept *kept; /* models to be lent (model/kept.h) */

@@ -7,6 +7,7 @@
 #include "base/text/unknown_name.h"
 #include "format/layout.h"
 #include "model/counters/run_counters.h"
+#include "model/samples/mixed_stacks.h"
 #include "model/summary/summary.h"
 #include "read/reader.h"
 #include "snd_config.h"
@@ -161,6 +162,26 @@ static void leave_out_source(struct snd_table *table)
             snd_table_leave_out(table, i);
 }
 
+/* A view that is made of samples can leave out those of threads without the interpreter's lock. */
+static enum sonde_status build_view(struct sonde_trace *trace, const struct snd_view *view,
+                                    const struct sonde_report_options *options, struct snd_doc *doc,
+                                    struct sonde_error *err)
+{
+    struct snd_only_gil only = { 0 };
+
+    if (!options->gil)
+        return view->build(trace, options, doc, err);
+    if (view->build != snd_view_samples && view->build != snd_view_functions)
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "the view '%s' is not made of samples: --gil applies to --view samples "
+                        "and --view functions",
+                        view->info.name);
+    trace->only_gil = &only;
+    enum sonde_status st = view->build(trace, options, doc, err);
+    trace->only_gil = NULL;
+    return st == SONDE_OK ? snd_only_gil_check(&only, err) : st;
+}
+
 static enum sonde_status build(struct sonde_trace *trace, const struct snd_view *view,
                                const struct sonde_report_options *options, struct snd_doc *doc,
                                struct sonde_error *err)
@@ -171,7 +192,7 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
         st = snd_summary_begin(trace, &doc->summary, err);
     doc->empty = sonde_view_absence(trace, view->info.name);
     if (st == SONDE_OK)
-        st = view->build(trace, options, doc, err);
+        st = build_view(trace, view, options, doc, err);
     if (options->no_source)
         leave_out_source(&doc->rows);
     if (st == SONDE_OK && options->sort && view->sorting == SND_FIXED)

@@ -228,6 +228,56 @@ def test_no_time_is_two_threads(tmp_path):
     assert 0.3 * cpu < ran <= cpu + 32 * 1_000_000
 
 
+FOUR = """
+import json, sys, threading, time
+spent = {}
+def spin(end):
+    while time.monotonic() < end: sum(range(50))
+def turn(end):
+    spin(end)
+    spent[threading.get_native_id()] = time.thread_time_ns()
+end = time.monotonic() + 2
+threads = [threading.Thread(target=turn, args=(end,)) for _ in range(3)]
+for thread in threads: thread.start()
+turn(end)
+for thread in threads: thread.join()
+print(json.dumps(spent))
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("attached", [False, True])
+def test_who_held_the_lock(tmp_path, attached):
+    """Of four threads that compute, each holds it while it runs, and together they always do."""
+    (tmp_path / "four.py").write_text(FOUR)
+    if attached:
+        with subprocess.Popen([sys.executable, "four.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as program:
+            subprocess.run([SONDE, "attach", str(program.pid), "--sample", "1000", "-o", "t.sonde"], cwd=tmp_path, check=True,
+                           stderr=subprocess.PIPE, timeout=100)
+            told = program.stdout.read()
+    else:
+        told = subprocess.run([SONDE, "run", "--sample", "1000", "-o", "t.sonde", "--", sys.executable, "four.py"], cwd=tmp_path,
+                              stdout=subprocess.PIPE, check=True, text=True, timeout=100).stdout
+    spent = {int(tid): ns for tid, ns in json.loads(told).items()}
+    spans = sorted((s["time_ns"] - s["covered_ns"], s["time_ns"]) for s in samples(tmp_path / "t.sonde") if s["state"] & GIL)
+    assert all(end <= begin + 1000 for (_, end), (begin, _) in zip(spans, spans[1:])), "two threads held it at a time"
+    wall = spans[-1][1] - spans[0][0]
+    report = subprocess.run([SONDE, "report", "t.sonde", "--gil", "--json"], cwd=tmp_path, stdout=subprocess.PIPE, check=True)
+    threads = {row["thread"]: row for row in json.loads(report.stdout)["totals"]["threads"]}
+    held = {tid: threads[tid]["gil_ns"] for tid in spent}
+    assert 0.95 * wall < sum(held.values()) <= wall + 1000
+    for row in threads.values():
+        assert row["time_ns"] == row["gil_ns"] and row["gil_wait_ns"] == row["idle_ns"] == 0
+    whole = sum(spent.values())
+    assert all(abs(held[tid] / sum(held.values()) - spent[tid] / whole) < 0.1 for tid in spent), (held, spent)
+    text = subprocess.run([SONDE, "report", "t.sonde", "--gil"], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "GIL:     held for" in text and all(f" s  thread {tid} " in text for tid in spent)
+    folded = subprocess.run([SONDE, "export", "t.sonde", "--gil", "--to", "folded", "-o", "-"], cwd=tmp_path,
+                            stdout=subprocess.PIPE, text=True, check=True).stdout
+    micros = sum(int(line.rpartition(" ")[2]) for line in folded.splitlines())
+    assert micros * 1000 == pytest.approx(sum(row["gil_ns"] for row in threads.values()), rel=0.01)
+
+
 def test_recursion_and_generators(tmp_path):
     run(tmp_path, """
         import sonde, time

@@ -16,7 +16,7 @@
 
 struct export_args {
     const char *to, *output, *heap, *counter;
-    bool        list, off_cpu, no_source;
+    bool        list, off_cpu, no_source, gil;
     int         bytes; /* enum sonde_heap_bytes */
 };
 
@@ -37,6 +37,10 @@ static const struct snd_option options[] = {
       "stacks of a counter's events, or of 'all': folded, speedscope, pprof, perf-script, "
       "callgrind",
       SND_OPTION_TEXT, AT(counter), 0 },
+    { 0, "gil", NULL,
+      "only samples of threads that held the interpreter's lock: folded, speedscope, pprof, "
+      "perf-script, callgrind",
+      SND_OPTION_FLAG, AT(gil), 0 },
     { 0, "no-source", NULL, "html: leave out the text of source files", SND_OPTION_FLAG,
       AT(no_source), 0 },
     { 'l', "list", NULL, "list the formats", SND_OPTION_FLAG, AT(list), 0 },
@@ -75,6 +79,7 @@ static struct sonde_export_options options_of(const struct export_args *args)
     exporting.heap = (enum sonde_heap_bytes)args->bytes;
     exporting.no_source = args->no_source;
     exporting.counter = args->counter;
+    exporting.gil = args->gil;
     return exporting;
 }
 
@@ -219,6 +224,9 @@ static int run(const struct snd_command *self, int argc, char **argv)
         return snd_usage_error(self, "--heap: %s", err.message);
     if (args.heap && args.counter)
         return snd_usage_error(self, "--heap and --counter cannot be combined");
+    if (args.gil && (args.heap || args.counter))
+        return snd_usage_error(self, "--gil is about samples of time: leave out --%s",
+                               args.heap ? "heap" : "counter");
     status = snd_open_trace(self, operands, argv, &trace);
     if (status >= 0)
         return status;

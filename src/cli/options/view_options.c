@@ -69,6 +69,8 @@ int snd_view_args_part(const struct snd_command *self, const struct snd_view_arg
         *part = parts[i].part;
         *view = parts[i].view;
     }
+    if (args->gil && !*view)
+        *view = "samples";
     return -1;
 }
 
@@ -118,6 +120,7 @@ int snd_view_args_fill(const struct snd_command *self, const struct snd_view_arg
     report->skip_zero = args->skip_zero;
     report->show_all = args->show_all;
     report->peak = args->peak;
+    report->gil = args->gil;
     return fill_words(self, args, report);
 }
 
@@ -149,6 +152,8 @@ void snd_view_args_narrow(struct snd_view_args *args, const char *view)
     for (size_t i = 0; i < PART_COUNT; i++)
         if (strcmp(parts[i].view, view) != 0)
             *(bool *)((char *)args + parts[i].offset) = false;
+    if (strcmp(view, "samples") != 0)
+        args->gil = false;
     for (size_t i = 0; args->groups && (info = sonde_view_info(i)) != NULL; i++)
         if (strcmp(info->name, view) == 0 &&
             sonde_word_value(SONDE_WORDS_GROUP, args->groups, &groups, NULL) == SONDE_OK &&

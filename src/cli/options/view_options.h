@@ -20,7 +20,7 @@ struct snd_view_args {
     const char *sort, *groups, *time_unit, *header, *flops;
     int64_t     rows, stack_depth, max_name, max_shapes, max_source;
     bool        json, csv, top_level, wide;
-    bool        callers, callees, tree, awaiting, summary, skip_zero, show_all, peak;
+    bool        callers, callees, tree, awaiting, summary, skip_zero, show_all, peak, gil;
 };
 #define SND_VIEW_ARGS_INIT                                                    \
     {                                                                         \
@@ -57,6 +57,8 @@ struct snd_view_args {
     { 0, "show-all", NULL, \
       "samples: hide nothing: short frames, library frames, recursion levels, idle time", \
       SND_OPTION_FLAG, at_(show_all), 0 }, \
+    { 0, "gil", NULL, "samples, functions: only samples of threads that held the interpreter's lock", \
+      SND_OPTION_FLAG, at_(gil), 0 }, \
     { 0, "peak", NULL, "line-memory: a column with each line's peak", SND_OPTION_FLAG, at_(peak), \
       0 }, \
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, at_(json), 0 }, \

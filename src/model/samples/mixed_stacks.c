@@ -223,6 +223,26 @@ static void on_move(void *user, struct snd_lane *lane, struct snd_open_range *ra
         change(ride->mixed, lane->thread, lane->last_ns, range->mark);
 }
 
+/* Takes none. */
+static bool leave_out(void *user, const struct sonde_event *sample, uint32_t chain)
+{
+    (void)user, (void)sample, (void)chain;
+    return true;
+}
+
+/* False ends the walk. */
+static bool give(struct ride *ride, const struct sonde_event *sample, uint32_t chain)
+{
+    struct snd_only_gil *only = ride->take == leave_out ? NULL : ride->mixed->trace->only_gil;
+    bool                 held = sample->sample.state & SONDE_SAMPLE_GIL;
+
+    if (only && held)
+        only->held += sample->sample.count;
+    else if (only)
+        only->others += sample->sample.count;
+    return (only && !held) || ride->take(ride->user, sample, chain);
+}
+
 /* Samples in a row: those with one chain together. */
 static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t)
 {
@@ -244,7 +264,7 @@ static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed
         part.sample.count = (uint32_t)(i + 1 - first);
         part.sample.covered_ns = (event->sample.covered_ns & ~(uint64_t)UINT32_MAX) | (end - given);
         part.time_ns = event->time_ns - (int64_t)(total - end);
-        if (!ride->take(ride->user, &part, t->changes[at].chain))
+        if (!give(ride, &part, t->changes[at].chain))
             return false;
         given = end;
         first = i + 1;
@@ -263,7 +283,7 @@ static bool take_run(struct ride *ride, struct sonde_event *event, struct snd_mi
     uint32_t at = change_at(t, 0, read_ns);
 
     forget_before(t, at);
-    return ride->take(ride->user, event, t->changes[0].ns <= read_ns ? t->changes[0].chain : 0);
+    return give(ride, event, t->changes[0].ns <= read_ns ? t->changes[0].chain : 0);
 }
 
 /* Older samples, which do not say when they were read: their time is divided evenly. */
@@ -271,7 +291,7 @@ static bool take_sample(struct ride *ride, struct sonde_event *event, struct snd
 {
     if (t->count == 1 ||
         event->sample.count > 100000) /* a day of samples in one: its end stands for it */
-        return ride->take(ride->user, event, t->current);
+        return give(ride, event, t->current);
     return split(ride, event, t);
 }
 
@@ -287,7 +307,7 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         return;
     struct snd_mixed_thread *t = &ride->mixed->threads[ride->mixed->threads[event.thread].alias];
     if (t->count == 0)
-        goes_on = ride->take(ride->user, &event, 0);
+        goes_on = give(ride, &event, 0);
     else if (kind == SND_EV_SAMPLE)
         goes_on = take_sample(ride, &event, t);
     else
@@ -301,7 +321,7 @@ static bool on_event(const struct sonde_event *event, void *user)
 {
     struct ride *ride = user;
 
-    return event->kind != SONDE_EVENT_SAMPLE || ride->take(ride->user, event, 0);
+    return event->kind != SONDE_EVENT_SAMPLE || give(ride, event, 0);
 }
 
 /* Whether another thread than one wrote events: with the sampler's alone there are no ranges. */
@@ -324,12 +344,6 @@ static void forget_threads(struct snd_mixed *m)
 {
     for (uint32_t i = 0; i < m->trace->thread_count; i++)
         m->threads[i].current = m->threads[i].count = 0;
-}
-
-static bool leave_out(void *user, const struct sonde_event *sample, uint32_t chain)
-{
-    (void)user, (void)sample, (void)chain;
-    return true;
 }
 
 /* Ranges need an assembly; once more, by time, if it met what only that gets right. */
@@ -355,6 +369,8 @@ static enum sonde_status assemble(struct ride        *ride, void (*forget)(void 
         ride->again = is_trial && i == 0;
         ride->take = ride->again ? leave_out : take;
         forget_threads(ride->mixed);
+        if (ride->mixed->trace->only_gil)
+            *ride->mixed->trace->only_gil = (struct snd_only_gil){ 0 };
         if (forget)
             forget(ride->user);
         status = snd_assemble(&ride->assembly, ride->mixed->trace,
@@ -401,6 +417,8 @@ enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace,
         status = find_samples(trace, &has_samples, err);
     if (status != SONDE_OK || !has_samples)
         return status;
+    if (trace->only_gil)
+        *trace->only_gil = (struct snd_only_gil){ 0 };
     if (!m->failed && (ride.has_ranges || has_rider))
         status = assemble(&ride, forget, err);
     else if (!m->failed)
@@ -408,6 +426,40 @@ enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace,
     if (status == SONDE_OK && m->failed)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
     return status;
+}
+
+enum sonde_status snd_only_gil_check(const struct snd_only_gil *only, struct sonde_error *err)
+{
+    if (only->held > 0 || only->others == 0)
+        return SONDE_OK;
+    return snd_fail(err, SONDE_E_ARGUMENT,
+                    "no sample has a thread that held the interpreter's lock: this is a Python "
+                    "without one (free-threaded), or no Python program; leave out --gil");
+}
+
+static bool count_only(void *user, const struct sonde_event *sample, uint32_t chain)
+{
+    (void)user, (void)sample, (void)chain;
+    return true;
+}
+
+static void count_anew(void *user)
+{
+    (void)user;
+}
+
+enum sonde_status snd_only_gil_find(struct sonde_trace *trace, struct sonde_error *err)
+{
+    struct snd_only_gil only = { 0 };
+    struct snd_mixed    mixed;
+
+    trace->only_gil = &only;
+    enum sonde_status st = snd_mixed_walk(&mixed, trace, count_only, count_anew, NULL, err);
+    trace->only_gil = NULL;
+    snd_mixed_release(&mixed);
+    if (st == SONDE_OK && only.held + only.others == 0)
+        return snd_fail(err, SONDE_E_ARGUMENT, "the trace has no samples; leave out --gil");
+    return st == SONDE_OK ? snd_only_gil_check(&only, err) : st;
 }
 
 void snd_mixed_release(struct snd_mixed *m)

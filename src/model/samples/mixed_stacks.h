@@ -58,6 +58,13 @@ struct snd_mixed {
 };
 
 /*
+ * While a trace has one (trace->only_gil), its walks give the samples of threads that held the interpreter's lock, and
+ * no others: what --gil shows. Counts both.
+ */
+struct snd_only_gil {
+    uint64_t held, others;
+};
+/*
  * A sample, as the public walk shows it; its count and time are those of the part that has this chain.
  * False ends the walk.
  */
@@ -91,6 +98,12 @@ struct snd_mixed_steps snd_mixed_begin(const struct snd_mixed *mixed, uint32_t p
                                        uint32_t stack, uint32_t chain);
 /* False: there is no more. */
 bool snd_mixed_next(struct snd_mixed_steps *at, struct snd_mixed_step *step);
+
+/* Errors: SONDE_E_ARGUMENT if none of the samples that were walked over held the interpreter's lock. */
+SND_CHECKED enum sonde_status snd_only_gil_check(const struct snd_only_gil *only,
+                                                 struct sonde_error        *err);
+/* Likewise, of all samples of the trace, which is walked for it. */
+SND_CHECKED enum sonde_status snd_only_gil_find(struct sonde_trace *trace, struct sonde_error *err);
 
 /* A frame of a mixed stack. */
 struct snd_mixed_frame {

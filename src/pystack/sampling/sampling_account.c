@@ -95,23 +95,78 @@ static bool runs(uint32_t state)
     return state & SONDE_SAMPLED_ON_CPU;
 }
 
-/*
- * A thread that waits now ran first, as long as its CPU clock says: in the stack in which it was found running. Else
- * each wait would have, on average, half a period of what came before it, and none of what comes after.
- */
-static void charge_run(struct snd_sampling *s, struct snd_sampling_thread *t, uint32_t state)
+/* Until when a thread that had the lock, and has lost it, had it. */
+struct handover {
+    uint64_t at;   /* not later than this: who has it now took it then */
+    bool     sure; /* nor earlier: who took it had waited for it, so that it was never free */
+};
+
+/* Who has the lock now is accounted for first, so that it is never two threads' at a time. */
+static struct handover find_handover(const struct snd_sampling        *s,
+                                     const struct snd_sampling_thread *t)
+{
+    uint64_t                          holder = snd_sampling_interp_(s, t)->holder;
+    const struct snd_sampling_thread *now = holder != 0 ? snd_sampling_find_(s, holder) : NULL;
+
+    if (holder == 0)
+        return (struct handover){ s->now_ns, false };
+    if (!now || now->seen_ns != s->now_ns) /* it could not be read: it will have all of this time */
+        return (struct handover){ t->seen_ns, false };
+    return (struct handover){ now->held_ns, now->awaited };
+}
+
+/* It had the lock until then: as far as its clock says it ran, and then it was ready to. */
+static void charge_hold(struct snd_sampling *s, struct snd_sampling_thread *t, uint64_t until)
+{
+    if (until <= t->seen_ns)
+        return;
+    uint64_t whole = until - t->seen_ns;
+    uint64_t ran = runs(t->state) && t->debt_ns < 0 ? (uint64_t)-t->debt_ns : 0;
+
+    ran = ran < whole ? ran : whole;
+    t->debt_ns += (int64_t)ran;
+    if (ran > 0)
+        account(s, t, t->seen_ns + ran);
+    uint32_t before = t->state;
+    t->state &= ~(uint32_t)SONDE_SAMPLED_ON_CPU;
+    if (ran < whole)
+        account(s, t, until);
+    t->state = before; /* as it was found: what follows is charged by that */
+}
+
+/* What it ran up to now, by its clock, from when it was found running until it was found waiting. */
+static uint64_t find_run(const struct snd_sampling *s, const struct snd_sampling_thread *t,
+                         uint32_t state)
 {
     uint64_t whole = s->now_ns - t->seen_ns;
     int64_t  ran = t->task.own ? (int64_t)stretch(t, t->ran_ns, whole) : -t->debt_ns;
 
     if (runs(state) || !runs(t->state) || ran <= 0)
-        return;
-    if ((uint64_t)ran > whole)
-        ran = (int64_t)whole;
-    if (!(state & SONDE_SAMPLED_GIL)) /* since when not is not known */
+        return 0;
+    return (uint64_t)ran < whole ? (uint64_t)ran : whole;
+}
+
+/*
+ * A thread that waits now ran first, as long as its CPU clock says: in the stack in which it was found running. Else
+ * each wait would have, on average, half a period of what came before it, and none of what comes after. One that has
+ * lost the lock had it until another took it.
+ */
+static void charge_before(struct snd_sampling *s, struct snd_sampling_thread *t, uint32_t state)
+{
+    bool            lost = (t->state & SONDE_SAMPLED_GIL) && !(state & SONDE_SAMPLED_GIL);
+    struct handover handover = lost ? find_handover(s, t) : (struct handover){ 0 };
+    uint64_t        ran = find_run(s, t, state), until = t->seen_ns + ran;
+
+    t->debt_ns += (int64_t)ran;
+    if (ran > 0 && lost && handover.at < until) {
+        if (handover.at > t->seen_ns)
+            account(s, t, handover.at);
         t->state &= ~(uint32_t)SONDE_SAMPLED_GIL;
-    t->debt_ns += ran;
-    account(s, t, t->seen_ns + (uint64_t)ran);
+    }
+    if (ran > 0)
+        account(s, t, until);
+    if (lost && handover.sure)
+        charge_hold(s, t, handover.at);
 }
 
 /*
@@ -165,7 +220,7 @@ void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t
     }
     if (runs(t->state) && runs(state) && t->task.own)
         follow_busy(t, now - t->seen_ns);
-    charge_run(s, t, state);
+    charge_before(s, t, state);
     uint64_t rest = find_rest(s, t, state);
     if (rest > 0) {
         const uint32_t told = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU | SONDE_SAMPLED_GIL_WAIT;
@@ -180,9 +235,16 @@ void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t
     else if (!(state & SONDE_SAMPLED_ON_CPU))
         t->off = state & SONDE_SAMPLED_GIL_WAIT;
     t->stack = stack;
+    if ((state & SONDE_SAMPLED_GIL) && !(t->state & SONDE_SAMPLED_GIL)) {
+        t->held_ns = t->seen_ns;
+        t->awaited = t->state & SONDE_SAMPLED_GIL_WAIT;
+    }
     if (t->seen_ns == now) { /* all of it: it is ready to run, and still as it was */
         const uint32_t native = SONDE_SAMPLED_NATIVE;
-        t->state = (t->state & ~native) | (state & native); /* but for the stack */
+        if ((state ^ t->state) &
+            SONDE_SAMPLED_GIL) /* but that it has the lock by now, or has lost it */
+            t->state = state & SONDE_SAMPLED_GIL ? SONDE_SAMPLED_GIL : t->off;
+        t->state = (t->state & ~native) | (state & native); /* and for the stack */
         return;
     }
     t->state = state;

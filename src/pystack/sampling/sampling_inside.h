@@ -54,6 +54,8 @@ struct snd_sampling_thread {
     uint64_t             free_ns;   /* the last one, by then, in which it did not hold the lock */
     uint32_t             record;    /* the recorder's number, 0: not asked yet */
     bool                 held;      /* it holds the lock, in this round */
+    uint64_t             held_ns;   /* since when it has, as far as that is accounted for */
+    bool                 awaited;   /* before that it waited for it */
 
     struct snd_task    task;
     struct snd_py_hint hint;

@@ -81,15 +81,16 @@ static PyObject *trace_exit(struct trace_object *self, PyObject *args)
 /* What report() takes, into `options`. */
 static int parse_report(PyObject *args, PyObject *kwargs, struct sonde_report_options *options)
 {
-    static char *names[] = { "view", "sort",      "rows",      "group_by", "format", "flops",
-                             "part", "time_unit", "skip_zero", "show_all", "peak",   NULL };
+    static char *names[] = { "view",  "sort", "rows",      "group_by",  "format",
+                             "flops", "part", "time_unit", "skip_zero", "show_all",
+                             "peak",  "gil",  NULL };
     const char  *group_by = "", *format = "text", *flops = "full", *part = "main", *unit = "auto";
     long long    rows = 100;
-    int          skip_zero = 0, show_all = 0, peak = 0;
+    int          skip_zero = 0, show_all = 0, peak = 0, gil = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zzLsss$ssppp:report", names, &options->view,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zzLsss$sspppp:report", names, &options->view,
                                      &options->sort, &rows, &group_by, &format, &flops, &part,
-                                     &unit, &skip_zero, &show_all, &peak))
+                                     &unit, &skip_zero, &show_all, &peak, &gil))
         return -1;
     int format_value = 0, part_value = 0, unit_value = 0;
     if (core_word(SONDE_WORDS_FORMAT, format, &format_value) < 0 ||
@@ -104,6 +105,7 @@ static int parse_report(PyObject *args, PyObject *kwargs, struct sonde_report_op
     options->skip_zero = skip_zero;
     options->show_all = show_all;
     options->peak = peak;
+    options->gil = gil;
     return 0;
 }
 
@@ -334,7 +336,8 @@ static PyObject *trace_metadata(struct trace_object *self, PyObject *args, PyObj
 static PyMethodDef trace_methods[] = {
     { "report", METHOD(trace_report), METH_VARARGS | METH_KEYWORDS,
       "report(view='ops', sort=None, rows=100, group_by='', format='text', flops='full', *, "
-      "part='main', time_unit='auto', skip_zero=False, show_all=False, peak=False) -> str" },
+      "part='main', time_unit='auto', skip_zero=False, show_all=False, peak=False, gil=False) -> "
+      "str" },
     { "averages", METHOD(core_trace_averages), METH_VARARGS | METH_KEYWORDS,
       "averages(group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False, *, "
       "group_by='', flops='full', top_level=False) -> Averages" },

@@ -170,7 +170,7 @@ SND_VIEW_BUILD(snd_view_functions)
     snd_doc_keep(doc, data, free_data);
     enum sonde_status st = sonde_functions_new(trace, &data->functions, err);
     bool              sampled = false;
-    if (st == SONDE_OK && sonde_functions_count(data->functions) == 0)
+    if (st == SONDE_OK && (sonde_functions_count(data->functions) == 0 || options->gil))
         st = snd_sampled_functions(trace, options, doc, &sampled, err);
     if (sampled && options->part == SONDE_PART_MAIN)
         return st;

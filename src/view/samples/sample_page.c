@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/samples/sample_page.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,61 @@ static void put_idle(const struct whole *whole, struct snd_out *out)
     snd_out_text(out, "; --show-all shows it\n");
 }
 
+#define HOLDERS_MAX 10
+
+static int by_gil(const void *a, const void *b)
+{
+    const struct sonde_sample_thread *x = *(const struct sonde_sample_thread *const *)a,
+                                     *y = *(const struct sonde_sample_thread *const *)b;
+
+    return (x->gil_ns < y->gil_ns) - (x->gil_ns > y->gil_ns);
+}
+
+static void put_holder(const struct snd_doc *doc, const struct sonde_sample_thread *t,
+                       double whole_ns, struct snd_out *out)
+{
+    const struct sonde_thread *thread = sonde_trace_thread(doc->trace, t->thread);
+    struct sonde_buffer        name = { 0 };
+    char                       share[SND_NUMBER_MAX], seconds[SND_NUMBER_MAX];
+
+    snd_format_text(&name, thread->name.bytes, thread->name.length);
+    snd_out_format(out, "%8s %%  %s s  thread %" PRIu32 "%s%s of process %" PRIu32 "\n",
+                   snd_number_fixed(share, 1, 100 * (double)t->gil_ns / whole_ns),
+                   snd_number_fixed(seconds, 3, (double)t->gil_ns / 1e9), thread->tid,
+                   name.length ? " " : "", snd_buf_string(&name),
+                   sonde_trace_process(doc->trace, thread->process)->pid);
+    sonde_buffer_release(&name);
+}
+
+/* Who held the interpreter's lock: its threads, the longest first. */
+static void put_holders(const struct snd_doc *doc, const struct whole *whole, struct snd_out *out)
+{
+    const struct sonde_samples        *samples = snd_samples_data(doc)->samples;
+    size_t                             count = sonde_samples_thread_count(samples);
+    const struct sonde_sample_thread **order = calloc(count + 1, sizeof *order);
+    int64_t                            held_ns = 0;
+    char                               number[SND_NUMBER_MAX];
+
+    for (size_t i = 0; order && i < count; i++) {
+        order[i] = sonde_samples_thread(samples, i);
+        held_ns = add(held_ns, order[i]->gil_ns);
+    }
+    if (!order) {
+        snd_out_fail(out, ENOMEM);
+        return;
+    }
+    qsort(order, count, sizeof *order, by_gil);
+    snd_number_fixed(number, 3, (double)held_ns / 1e9);
+    snd_out_format(out, "GIL:     held for %s s", number);
+    snd_number_fixed(number, 3, ((double)whole->last_ns - (double)whole->first_ns) / 1e9);
+    snd_out_format(out, " of %s s; all times are of samples that held it\n", number);
+    for (size_t i = 0; i < count && i < HOLDERS_MAX && held_ns > 0; i++)
+        put_holder(doc, order[i], (double)held_ns, out);
+    if (count > HOLDERS_MAX)
+        snd_out_format(out, "%8s    %zu more threads: --json has them\n", "", count - HOLDERS_MAX);
+    free(order);
+}
+
 void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_options *options,
                       const struct snd_pypaths *paths, struct snd_out *out)
 {
@@ -191,6 +247,8 @@ void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_optio
                        strcmp(doc->view, "samples") == 0 ? "" : "--view samples ",
                        whole.processes == 1 ? "" : "process or ");
     }
+    if (options->gil)
+        put_holders(doc, &whole, out);
     if (snd_samples_has_waits(doc->trace))
         snd_out_format(out, "Off CPU: %s s in which threads waited, in the stacks where they did\n",
                        snd_number_fixed(number, 3, (double)whole.wait_ns / 1e9));
