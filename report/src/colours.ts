@@ -8,10 +8,10 @@ interface Category {
 }
 
 /** What an entry is, by what was recorded of it: enum snd_html_kind of src/export/page/page.h. */
-export const RANGE = 0;
 const OPERATOR = 2;
-export const PYTHON = 1;
-export const NATIVE = 8;
+/** The page's own, beyond those of the data: a thread that was sampled does not run. */
+export const WAITING = 10;
+export const RUNNING = 11;
 
 // Fills are light enough in both themes for dark text to be read on them.
 const categories: Category[] = [
@@ -26,6 +26,8 @@ const categories: Category[] = [
   { title: "Calls of CUDA", light: "#f3d0bb", dark: "#c79a7e" },
   { title: "Other operators", light: "#cbe8c4", dark: "#86ba7b" },
   { title: "Kernels", light: "#b9d4f6", dark: "#7ea6d9" },
+  { title: "Running", light: "#bfe3c2", dark: "#7bb082" },
+  { title: "Waiting", light: "#e3e5e9", dark: "#6c7480" },
 ];
 /** Ranges of the program itself: neighbours differ by their names, and mean nothing by it. */
 const others: Category[] = [
@@ -35,13 +37,24 @@ const others: Category[] = [
   { title: "Others", light: "#ead6d3", dark: "#b98f89" },
   { title: "Others", light: "#c8e0e6", dark: "#7fa9b3" },
 ];
-const all = [...categories, ...others];
+/** Functions differ by their names within the colour of their kind, so that neighbours are told apart. */
+const shades: Category[] = [
+  { title: "Python functions", light: "#bcd3e4", dark: "#7396b0" },
+  { title: "Python functions", light: "#d9e6f0", dark: "#93b2c8" },
+  { title: "Python functions", light: "#c4dbe0", dark: "#7aa3ae" },
+  { title: "Native functions", light: "#c7cdd8", dark: "#7e899c" },
+  { title: "Native functions", light: "#dedbe6", dark: "#979ab0" },
+];
+const all = [...categories, ...others, ...shades];
 
 const at = (title: string): number => categories.findIndex((category) => category.title === title);
 const OTHER_OPERATORS = at("Other operators");
 
 /** By kind; operators and ranges are told apart below. */
-const KINDS = [-1, at("Python functions"), -1, at("Backward"), at("Communication"), at("Calls of CUDA"), at("Kernels"), at("Data movement"), at("Native functions"), at("Modules")];
+const KINDS = [-1, at("Python functions"), -1, at("Backward"), at("Communication"), at("Calls of CUDA"), at("Kernels"), at("Data movement"), at("Native functions"), at("Modules"), at("Waiting"), at("Running")];
+
+/** By the number of a category: the numbers of its shades, itself first. */
+const shadesOf = new Map(["Python functions", "Native functions"].map((title): [number, number[]] => [at(title), all.flatMap((category, i) => (category.title === title ? [i] : []))]));
 
 /** Operators of torch by what they are, without "aten::" and the "_" of those in place. Any other is an other one. */
 const OPERATORS: [title: string, names: string][] = [
@@ -69,14 +82,22 @@ function operatorOf(name: string): number {
 export class Palette {
   private ranges: Int16Array;
   private operators: Int16Array;
+  private functions: Int16Array;
 
   constructor(private texts: string[]) {
+    this.functions = new Int16Array(texts.length).fill(-1);
     this.ranges = new Int16Array(texts.length).fill(-1);
     this.operators = new Int16Array(texts.length).fill(-1);
   }
 
   number(kind: number, name: number): number {
-    if (KINDS[kind] >= 0) return KINDS[kind];
+    const category = KINDS[kind];
+    const own = shadesOf.get(category);
+    if (own) {
+      if (!(this.functions[name] >= 0)) this.functions[name] = hash(this.texts[name]) % 64;
+      return own[this.functions[name] % own.length];
+    }
+    if (category >= 0) return category;
     if (kind === OPERATOR) {
       if (this.operators[name] < 0) this.operators[name] = operatorOf(this.texts[name]);
       return this.operators[name];
@@ -99,7 +120,7 @@ export const fills = (): string[] => {
 /** What the colours mean, for a legend: those that are in use. The others are one entry with all of their colours. */
 export function legend(used: Uint8Array): { title: string; colour: string }[] {
   const colours = fills();
-  const entries = categories.map((category, i) => ({ title: category.title, colour: colours[i], i })).filter((entry) => used[entry.i] === 1);
+  const entries = categories.map((category, i) => ({ title: category.title, colour: colours[i], i })).filter((entry) => (shadesOf.get(entry.i) ?? [entry.i]).some((i) => used[i] === 1));
   const rest = others.map((_, i) => categories.length + i).filter((i) => used[i] === 1).map((i) => colours[i]);
   if (rest.length === 0) return entries;
   const stripes = rest.map((colour, i) => `${colour} ${(100 * i) / rest.length}% ${(100 * (i + 1)) / rest.length}%`).join(", ");

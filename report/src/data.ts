@@ -172,6 +172,26 @@ export interface Before {
   count: Float64Array;
 }
 
+/** What the sampler found, in the order in which it was written. */
+export interface Samples {
+  count: number;
+  thread: Uint32Array;
+  end: Float64Array;
+  length: Float64Array; // ns that it stands for, up to its end
+  number: Float64Array; // of samples in a row
+  state: Uint8Array; // enum sonde_sample_state
+  stack: Uint32Array; // of Stacks, plus one; 0: none
+}
+
+/** Each after its caller. */
+export interface Stacks {
+  caller: Uint32Array; // plus one; 0: it is outermost
+  name: Uint32Array;
+  place: Uint32Array; // of the function: file and line
+  line: Uint32Array; // that it was at
+  kind: Uint8Array;
+}
+
 export interface Trace {
   head: Head;
   views: ViewEntry[];
@@ -183,6 +203,8 @@ export interface Trace {
   series: Series[];
   blocks: Blocks;
   trees: Tree[];
+  samples: Samples;
+  stacks: Stacks;
   from: number; // of all that has a time
   to: number;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the bytes in the page to typed arrays (docs/REPORT_PAGE.md, "Data"). */
-import type { Before, Blocks as MemoryBlocks, Head, Ranges, Series, Trace, Tree, TreeHead, ViewEntry } from "./data";
+import type { Before, Blocks as MemoryBlocks, Head, Ranges, Samples, Series, Stacks, Trace, Tree, TreeHead, ViewEntry } from "./data";
 
 async function unpack(text: string): Promise<Uint8Array> {
   const binary = atob(text.trim());
@@ -199,6 +199,36 @@ function decodeBlocks(blocks: Blocks, categories: Blocks, series: Series[]): Mem
   return sorted;
 }
 
+function decodeSamples(blocks: Blocks, threads: number): Samples {
+  const n = blocks.count;
+  const samples: Samples = { count: n, thread: new Uint32Array(n), end: new Float64Array(n), length: new Float64Array(n), number: new Float64Array(n), state: new Uint8Array(n), stack: new Uint32Array(n) };
+  const last = new Float64Array(threads + 1);
+  blocks.each(([thread, ended, length, state, stack], i) => {
+    const t = thread.next();
+    const bits = state.next();
+    samples.thread[i] = t;
+    samples.end[i] = last[t] += ended.signed();
+    samples.length[i] = length.next();
+    samples.state[i] = bits % 16;
+    samples.number[i] = Math.floor(bits / 16);
+    samples.stack[i] = stack.next();
+  });
+  return samples;
+}
+
+function decodeStacks(blocks: Blocks): Stacks {
+  const n = blocks.count;
+  const stacks: Stacks = { caller: new Uint32Array(n), name: new Uint32Array(n), place: new Uint32Array(n), line: new Uint32Array(n), kind: new Uint8Array(n) };
+  blocks.each(([caller, name, place, line, kind], i) => {
+    stacks.caller[i] = caller.next();
+    stacks.name[i] = name.next();
+    stacks.place[i] = place.next();
+    stacks.line[i] = line.next();
+    stacks.kind[i] = kind.next();
+  });
+  return stacks;
+}
+
 /** Of a comparison: the numbers of A, of the same nodes. */
 function decodeBefore(about: TreeHead, nodes: Blocks): Before {
   const n = nodes.count;
@@ -257,6 +287,10 @@ function bounds(trace: Omit<Trace, "from" | "to">): [number, number] {
     see(trace.ranges.start[i]);
     see(trace.ranges.end[i]);
   }
+  for (let i = 0; i < trace.samples.count; i++) {
+    see(trace.samples.end[i] - trace.samples.length[i]);
+    see(trace.samples.end[i]);
+  }
   trace.marks.at.forEach(see);
   trace.steps.at.forEach(see);
   for (const series of trace.series) if (series.at.length > 0) [series.at[0], series.at[series.at.length - 1]].forEach(see);
@@ -292,6 +326,8 @@ export async function decode(text: string): Promise<Trace> {
     marks: { thread: new Int32Array(marks.count), name: new Uint32Array(marks.count), at: new Float64Array(marks.count), what: new Uint8Array(marks.count) },
     steps: { process: new Uint32Array(steps.count), number: new Float64Array(steps.count), at: new Float64Array(steps.count) },
     series,
+    samples: decodeSamples(blocks("SAMP"), head.threads.length),
+    stacks: decodeStacks(blocks("STAC")),
     blocks: decodeBlocks(blocks("ALLO"), blocks("CATE"), series),
     trees: trees.map((tree) => decodeTree(tree.about, new Blocks(bytes, tree.parts), new Blocks(bytes, tree.before))).filter((tree) => tree.depth.length > 0),
   };

@@ -14,7 +14,7 @@ const MOST_LINKS = 12;
 export function describeSpan(trace: Trace, lanes: Lane[], place: Place, go: (place: Place) => void): HTMLElement[] {
   const { lane, id } = place;
   const { ranges, head } = trace;
-  const inside = lane.spans === ranges || lane.kind === "steps" ? totalsInside(trace, lanes, place) : null;
+  const inside = lane.spans === ranges || lane.samples || lane.kind === "steps" ? totalsInside(trace, lanes, place) : null;
   const list = el("dl.facts", {}, ...factsOf(trace, place, inside?.direct ?? 0).map(([title, text]) => el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text))));
   for (const link of (lane.spans === ranges ? linked(trace, lanes, id) : []).slice(0, MOST_LINKS)) {
     const other = link.from === id ? link.to : link.from;
@@ -41,6 +41,7 @@ function factsOf(trace: Trace, { lane, id }: Place, children: number): [string, 
   const facts: [string, string][] = [["Duration", format.timeNs(end - start)]];
   if (lane.kind === "spans") facts.push(["Self", format.timeNs(end - start - children)]);
   facts.push(["Start", format.timeNs(start)], ["Where", lane.title]);
+  if (lane.samples?.spans.place[id]) facts.push(["Place", head.texts[lane.samples.spans.place[id]]]);
   if (lane.spans !== ranges) return facts;
   for (const [title, column] of [["Inputs", ranges.shapes], ["Module", ranges.module], ["Called from", ranges.stack]] as const) if (column[id]) facts.push([title, head.texts[column[id]]]);
   if (id < ranges.ranges && ranges.flags[id] & UNFINISHED) facts.push(["Unfinished", "its end is not in the trace"]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is on the timeline, from top to bottom: of each process its steps, threads, streams, counters. */
 import { BESIDE, FUNCTION, type Series, type Spans, type Trace } from "./data";
+import { sampleRows, type SampleRows } from "./samples";
 import { lowerBound, ROW_HEIGHT, stackUp, type Row } from "./rows";
 
 export const COUNTER_HEIGHT = 44;
@@ -16,6 +17,7 @@ export interface Lane {
   rows: Row[];
   spans: Spans;
   series?: Series;
+  samples?: SampleRows; // what its rows are of
   behind?: Series; // drawn behind it, on the same scale: what an allocator reserved
   marks: number[]; // numbers of the trace's marks
   folded: boolean;
@@ -66,6 +68,28 @@ function stepLane(trace: Trace, process: number): Lane | null {
   return lane({ kind: "steps", title: "Steps", process, spans, rows: [Uint32Array.from(mine.keys())] });
 }
 
+const WAITS = 0.98; // of its time: a thread that waits so much is folded
+
+/** A thread's samples may be in another file of its process than its ranges: they are shown beside those. */
+function homes(trace: Trace): number[] {
+  const { processes, threads } = trace.head;
+  const first = new Map<string, number>();
+  const key = (thread: (typeof threads)[number]): string => `${processes[thread.process].host}/${processes[thread.process].pid}/${thread.tid}`;
+  const busy = new Uint8Array(threads.length);
+  for (let i = 0; i < trace.ranges.ranges; i++) busy[trace.ranges.thread[i]] = 1;
+  threads.forEach((thread, t) => {
+    const known = first.get(key(thread));
+    if (known === undefined || (busy[t] && !busy[known])) first.set(key(thread), t);
+  });
+  return threads.map((thread) => first.get(key(thread))!);
+}
+
+function sampleLane(samples: SampleRows, title: string, detail: string, process: number): Lane {
+  const { running_ns, lock_ns, waiting_ns } = samples.sums;
+  const all = running_ns + lock_ns + waiting_ns;
+  return lane({ kind: "spans", title, detail, process, thread: samples.thread, spans: samples.spans, rows: samples.rows, samples, folded: all > 0 && lock_ns + waiting_ns >= WAITS * all });
+}
+
 /** What a device holds: the sum of its blocks, and what the allocator's own sum says was there besides. */
 function withEarlier(memory: Series, allocated: Series): Series {
   const value = memory.value.slice();
@@ -103,8 +127,11 @@ export function makeLanes(trace: Trace): Lane[] {
   const rows = rowsByThread(trace);
   const streams: number[][] = head.streams.map(() => []);
   for (let i = ranges.ranges; i < ranges.count; i++) streams[ranges.thread[i]].push(i);
+  const sampled = sampleRows(trace);
+  const home = homes(trace);
   const lanes: Lane[] = [];
   head.processes.forEach((process, p) => {
+    const before = lanes.length;
     lanes.push(lane({ kind: "process", title: `${process.title || "process"} ${process.pid}`, detail: process.host, process: p, spans: ranges }));
     const steps = stepLane(trace, p);
     if (steps) lanes.push(steps);
@@ -117,6 +144,10 @@ export function makeLanes(trace: Trace): Lane[] {
       const more = { kind: "spans" as const, process: p, thread: t, spans: ranges };
       if (rows.nested[t].length > 0 || marks.length > 0) busy.push(lane({ ...more, title, detail, rows: rows.nested[t], marks }));
       if (rows.beside[t].length > 0) busy.push(lane({ ...more, title: `${title}: overlapping`, detail, rows: stackUp(ranges, rows.beside[t]) }));
+      sampled.forEach((samples, s) => {
+        const alone = rows.nested[t].length + rows.functions[t].length === 0;
+        if (samples && home[s] === t) busy.push(sampleLane(samples, alone ? title : `${title}: samples`, detail, p));
+      });
       if (rows.functions[t].length > 0) busy.push(lane({ ...more, title: `${title}: Python calls`, detail, rows: stackUp(ranges, rows.functions[t]) }));
     });
     lanes.push(...busy);
@@ -124,6 +155,8 @@ export function makeLanes(trace: Trace): Lane[] {
       if (stream.process === p && streams[s].length > 0) lanes.push(lane({ kind: "spans", title: stream.name, detail: "GPU", process: p, spans: ranges, rows: stackUp(ranges, Uint32Array.from(streams[s])) }));
     });
     lanes.push(...counterLanes(trace, p));
+    // What a second file of a process has is shown where its first one is.
+    if (lanes.length === before + 1 && head.processes.some((other, q) => q !== p && other.pid === process.pid && other.host === process.host)) lanes.pop();
   });
   place(lanes);
   return lanes;

@@ -67,7 +67,7 @@ function launches(trace: Trace, id: number): Link[] {
 
 function rangeAt(trace: Trace, lanes: Lane[], thread: number, start: number): number {
   for (const lane of lanes) {
-    if (lane.thread !== thread) continue;
+    if (lane.thread !== thread || lane.spans !== trace.ranges) continue;
     for (const row of lane.rows) {
       const at = firstAfter(trace.ranges, row, start);
       if (at < row.length && trace.ranges.start[row[at]] === start) return row[at];

@@ -68,7 +68,7 @@ export class Memory implements Part {
   /** The innermost range that was open on the thread when the block was taken. */
   private findOwners(lanes: Lane[]): void {
     const { blocks, ranges } = this.trace;
-    const rows = new Map(lanes.filter((lane) => lane.kind === "spans" && lane.thread >= 0).reverse().map((lane) => [lane.thread, lane.rows]));
+    const rows = new Map(lanes.filter((lane) => lane.kind === "spans" && lane.thread >= 0 && !lane.samples).reverse().map((lane) => [lane.thread, lane.rows]));
     for (let i = 0; i < blocks.count; i++) {
       const mine = rows.get(blocks.thread[i]) ?? [];
       for (const row of mine) {

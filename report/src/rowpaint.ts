@@ -66,6 +66,8 @@ export interface Painter {
   used: Uint8Array; // colours that were drawn, by number
   labels: Label[];
   outlines: [x: number, y: number, width: number, height: number][];
+  /** Spans of the same lane over which a row is pale: the thread waited. */
+  veil: Row | null;
   /** Of a comparison: the colour of a span; else it is that of its name. */
   colourOf: ((id: number) => number) | null;
 }
@@ -82,7 +84,7 @@ export function painter(scene: Scene, grid: number[]): Painter {
   context.font = FONT;
   context.textBaseline = "middle";
   const palette = fills();
-  return { ...scene, fills: Uint32Array.from(palette, packedHex), theme: colours, matches: null, selected: -1, used: new Uint8Array(palette.length), labels: [], outlines: [], colourOf: null };
+  return { ...scene, fills: Uint32Array.from(palette, packedHex), theme: colours, matches: null, selected: -1, used: new Uint8Array(palette.length), labels: [], outlines: [], veil: null, colourOf: null };
 }
 
 /** Where a span is, in pixels of the device, and where the next one may begin. */
@@ -130,7 +132,25 @@ export function drawRow(p: Painter, row: Row, y: number, height: number): void {
     pixels[x] = found ? colourOf(p, id) : mix(pixels[x], colourOf(p, id), NOT_FOUND);
     i = Math.max(i + 1, firstAfter(p.spans, row, from + (x + 1) / scale, i));
   }
+  if (p.veil) drawVeil(p, p.veil, scale);
   p.raster.put(Math.round(y * ratio), Math.round((y + height - 1) * ratio));
+}
+
+const VEIL = 0.6; // how much of the background covers what a thread did not run in
+
+function drawVeil(p: Painter, row: Row, scale: number): void {
+  const { start, end } = p.spans;
+  const { from } = p.window;
+  const { pixels } = p.raster.strip;
+  const { ground } = p.raster;
+  for (let i = firstAfter(p.spans, row, from), done = 0; i < row.length;) {
+    const left = Math.max(done, Math.floor((start[row[i]] - from) * scale));
+    if (left >= pixels.length) break;
+    const right = Math.min(pixels.length, Math.max(left + 1, Math.ceil((end[row[i]] - from) * scale)));
+    for (let x = left; x < right; x++) pixels[x] = mix(pixels[x], ground[x], VEIL);
+    done = right;
+    i = Math.max(i + 1, firstAfter(p.spans, row, from + right / scale, i));
+  }
 }
 
 /** Puts the picture onto the canvas, and texts and outlines onto the picture. */

@@ -74,7 +74,7 @@ export class Timeline implements Part {
   private makeNames(): void {
     this.content.style.height = `${place(this.lanes)}px`;
     this.names.replaceChildren(...this.lanes.filter((lane) => lane.height > 0).map((lane) => {
-      const name = el(`button.lane-name.${lane.kind}` as "button", { type: "button", "aria-expanded": String(!lane.folded), "data-series": seriesFacts(lane), title: `${lane.title} ${lane.detail}`.trim(), onclick: () => {
+      const name = el(`button.lane-name.${lane.kind}` as "button", { type: "button", "aria-expanded": String(!lane.folded), "data-series": seriesFacts(lane), "data-samples": lane.samples ? JSON.stringify({ tid: this.trace.head.threads[lane.thread].tid, ...lane.samples.sums }) : undefined, title: `${lane.title} ${lane.detail}`.trim(), onclick: () => {
         lane.folded = !lane.folded;
         this.makeNames();
         this.draw();

@@ -56,8 +56,10 @@ function paintLane(p: Painter, view: TimelineView, lane: Lane, y: number): void 
       const top = y + 3 + i * ROW_HEIGHT;
       if (top + ROW_HEIGHT < 0 || top * pixelRatio() > p.raster.height) return;
       p.selected = view.selection?.lane === lane && view.selection.row === i ? view.selection.id : -1;
+      p.veil = lane.samples && i > 0 ? lane.samples.waits : null;
       drawRow(p, row, top, ROW_HEIGHT);
     });
+    p.veil = null;
   }
 }
 

@@ -33,6 +33,8 @@ static const struct {
     { offsetof(struct snd_html, counters), "COUN", 3 },
     { offsetof(struct snd_html, blocks), "ALLO", 5 },
     { offsetof(struct snd_html, memory), "MEMO", 4 },
+    { offsetof(struct snd_html, samples), "SAMP", 5 },
+    { offsetof(struct snd_html, stacks), "STAC", 5 },
 };
 
 static struct snd_html_block *block_at(struct snd_html *page, size_t i)
@@ -48,8 +50,10 @@ static bool prepare(struct snd_html *page)
 
     page->by_name = calloc((size_t)page->trace->names.count + 1, sizeof *page->by_name);
     page->last_ns = calloc((size_t)page->trace->thread_count + 1, sizeof *page->last_ns);
+    page->last_sample_ns = calloc((size_t)page->trace->thread_count + 1,
+                                  sizeof *page->last_sample_ns);
     page->is_torch = calloc(processes + 1, sizeof *page->is_torch);
-    good &= page->by_name && page->last_ns && page->is_torch;
+    good &= page->by_name && page->last_ns && page->last_sample_ns && page->is_torch;
     good &= snd_arrows_init(&page->arrows, page->trace);
     for (size_t i = 0; i < SND_COUNT_OF(blocks); i++)
         good &= snd_html_block_init(block_at(page, i), blocks[i].kind, blocks[i].columns);
@@ -73,6 +77,7 @@ static void release(struct snd_html *page)
     sonde_buffer_release(&page->counter_names);
     free(page->by_name);
     free(page->last_ns);
+    free(page->last_sample_ns);
     free(page->is_torch);
 }
 

@@ -119,6 +119,8 @@ static void write_id(struct snd_html *page, enum snd_html_what what, uint32_t pr
     case SND_HTML_FUNCTION:
         snd_function_text(page->trace, process, id, &page->text);
         break;
+    case SND_HTML_SAMPLED:
+        break;
     }
 }
 

@@ -3,7 +3,7 @@
  * export/page/page.h - the data of the report page (docs/REPORT_PAGE.md), as sections of a compressed stream.
  *
  * html.c writes the whole; page.c sections, columns and texts; page_spans.c ranges, GPUs' work and links;
- * page_events.c marks, counters and memory; page_memory.c blocks of memory; page_trees.c trees; page_diff.c what differs from another trace; page_views.c tables and findings. The bytes
+ * page_events.c marks, counters and memory; page_samples.c samples and their stacks; page_memory.c blocks of memory; page_trees.c trees; page_diff.c what differs from another trace; page_views.c tables and findings. The bytes
  * are the page's own business: both ends are in one file, so that there are no old readers.
  *
  * Layer: export. Threads: belongs to one thread.
@@ -46,6 +46,7 @@ enum snd_html_kind {
     SND_HTML_OF_MODULE
 };
 #define SND_HTML_KIND_BITS 4
+#define SND_HTML_STATE_BITS 4 /* of a sample: enum sonde_sample_state */
 
 /* A block of memory that is held, or a spare place. */
 struct snd_html_held {
@@ -68,11 +69,14 @@ struct snd_html {
     struct snd_out              *out;       /* of sections */
     bool                         no_source; /* leave the text of source files out */
     struct sonde_buffer          text;
-    struct snd_map               numbers; /* (what, process, id) to a number of texts */
-    struct snd_texts             texts;   /* what entries name by number */
-    uint32_t                    *by_name; /* by number in trace->names: plus one, in texts */
-    int64_t                     *last_ns; /* by thread: end of its latest range */
+    struct snd_map               numbers;        /* (what, process, id) to a number of texts */
+    struct snd_texts             texts;          /* what entries name by number */
+    uint32_t                    *by_name;        /* by number in trace->names: plus one, in texts */
+    int64_t                     *last_ns;        /* by thread: end of its latest range */
+    int64_t                     *last_sample_ns; /* by thread: end of its latest sample */
     struct snd_html_block        spans, works, links, calls, marks, steps, counters, memory, blocks;
+    struct snd_html_block        samples, stacks;
+    uint32_t                     stack_count; /* of `stacks`, so far */
     int64_t        last_work_ns, last_mark_ns, last_counter_ns, last_memory_ns, last_block_ns;
     struct snd_map held_map; /* (process, device, address) to a place in held */
     struct snd_html_held *held;
@@ -129,7 +133,13 @@ uint32_t snd_html_text(struct snd_html *page, struct sonde_text text);
 /* The same of a number in trace->names. */
 uint32_t snd_html_name(struct snd_html *page, uint32_t name);
 /* Kinds of ids whose text has a number. */
-enum snd_html_what { SND_HTML_SHAPES = 1, SND_HTML_STACK, SND_HTML_MODULE, SND_HTML_FUNCTION };
+enum snd_html_what {
+    SND_HTML_SHAPES = 1,
+    SND_HTML_STACK,
+    SND_HTML_MODULE,
+    SND_HTML_FUNCTION,
+    SND_HTML_SAMPLED /* a stack of samples, by its number plus one: not a text */
+};
 uint32_t snd_html_id(struct snd_html *page, enum snd_html_what what, uint32_t process, uint32_t id);
 
 /* ---- what is written */
@@ -138,6 +148,7 @@ uint32_t snd_html_id(struct snd_html *page, enum snd_html_what what, uint32_t pr
 SND_CHECKED enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *err);
 bool snd_html_on_event(const struct sonde_event *event, const struct snd_live_change *change,
                        void *user);
+void snd_html_sample(struct snd_html *page, const struct sonde_event *event);
 /* ALLOC or FREE, of the counter `track`. */
 void snd_html_block_event(struct snd_html *page, const struct sonde_event *event, uint32_t track);
 /* Blocks that are still held, and the categories of all. */

@@ -135,10 +135,9 @@ bool snd_html_on_event(const struct sonde_event *event, const struct snd_live_ch
                        void *user)
 {
     static void (*const puts[])(struct snd_html *, const struct sonde_event *) = {
-        [SONDE_EVENT_MARK] = on_mark,
-        [SONDE_EVENT_STEP] = on_step,
-        [SONDE_EVENT_COUNTER] = on_counter,
-        [SONDE_EVENT_GAP] = on_gap,
+        [SONDE_EVENT_MARK] = on_mark,           [SONDE_EVENT_STEP] = on_step,
+        [SONDE_EVENT_COUNTER] = on_counter,     [SONDE_EVENT_GAP] = on_gap,
+        [SONDE_EVENT_SAMPLE] = snd_html_sample,
     };
     struct snd_html *page = user;
 

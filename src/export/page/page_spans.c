@@ -179,10 +179,10 @@ enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *e
     page->content |= counted(page->trace);
     if (st == SONDE_OK)
         st = put_works(page, err);
-    struct snd_html_block *blocks[] = {
-        &page->spans, &page->works, &page->links,    &page->calls,
-        &page->marks, &page->steps, &page->counters, &page->memory
-    };
+    struct snd_html_block *blocks[] = { &page->spans,    &page->works,  &page->links,
+                                        &page->calls,    &page->marks,  &page->steps,
+                                        &page->counters, &page->memory, &page->samples,
+                                        &page->stacks };
     for (size_t i = 0; i < SND_COUNT_OF(blocks); i++)
         snd_html_flush(page, blocks[i]);
     return st;
