@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed stacks: Python functions, operators and ranges, native functions in one stack."""
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -107,3 +108,19 @@ def test_a_range_comes_after_the_function_that_opened_it(tmp_path, options):
     tree = json.loads(subprocess.run([SONDE, "report", trace, "--view", "samples", "--json"], capture_output=True, text=True,
                                      check=True).stdout)
     assert '"step"' in json.dumps(tree)
+
+
+def test_building_the_probe_is_in_no_sample(tmp_path):
+    """At its first use the torch probe is compiled while the program waits: that is not the program's time."""
+    compiler = tmp_path / "c++"
+    compiler.write_text("#!/bin/sh\nsleep 2\nexit 1\n")
+    compiler.chmod(0o755)
+    (tmp_path / "program.py").write_text("import torch\n")
+    trace = tmp_path / "t.sonde"
+    done = subprocess.run([SONDE, "run", "-o", trace, "--ops", "--sample", "200", "--", sys.executable, tmp_path / "program.py"],
+                          capture_output=True, text=True, timeout=600,
+                          env={**os.environ, "CXX": str(compiler), "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert done.returncode == 0 and "cannot build the torch probe" in done.stderr, done.stderr
+    folded = subprocess.run([SONDE, "export", trace, "--to", "folded", "-o", "-"], capture_output=True, text=True,
+                            check=True).stdout
+    assert "torch/__init__.py" in folded and "sonde/torch/_probe.py" not in folded

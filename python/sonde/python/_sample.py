@@ -234,6 +234,8 @@ def start_run(probes, value):
     frame, codes = sys._getframe(), []
     while frame and frame.f_code.co_filename.startswith(_PACKAGE):  # up to where Python's own start called us
         codes.append(frame.f_code)
+        if "arrived" in frame.f_globals:  # what starts a probe when torch is imported, and may have to build it first
+            codes.append(frame.f_globals["arrived"].__code__)
         frame = frame.f_back
     _python.own_codes(codes)
     session.enable()
