@@ -10,26 +10,19 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
+#include "base/system/clock_ns.h"
 #include "native/resolve.h"
 #include "native/perf/rests.h"
 #include "base/system/recorder_library.h"
 
 /* --------------------------------------------------------------------- clocks */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec ts;
-
-    clock_gettime(clock, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static struct snd_native_moment take_moment(void)
 {
     struct snd_native_moment m;
 
     m.raw = snd_recorder_clock();
-    m.ns = clock_ns(CLOCK_MONOTONIC);
+    m.ns = snd_clock_ns(CLOCK_MONOTONIC);
     return m;
 }
 
@@ -408,7 +401,7 @@ static void settle(struct snd_drain *d)
 
 void snd_drain_round(struct snd_drain *d, bool all)
 {
-    uint64_t own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t own = snd_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
     if (d->now.ns > d->before.ns + 1000000000u)
         d->before = d->now;
@@ -416,7 +409,7 @@ void snd_drain_round(struct snd_drain *d, bool all)
     snd_perf_drain(d->perf, all ? UINT64_MAX : d->now.ns, take, d);
     if (all)
         settle(d);
-    count(d, SND_NATIVE_CPU_NS, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own);
+    count(d, SND_NATIVE_CPU_NS, snd_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own);
 }
 
 void snd_drain_release(struct snd_drain *d)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
+#include "base/system/clock_ns.h"
 #include "base/system/proc_files.h"
 #include "base/system/recorder_library.h"
 #include "format/metadata.h"
@@ -156,22 +157,15 @@ static void say_what_it_is(const struct snd_native_recorder *r, const struct snd
         r->metadata(snd_meta_key(SND_META_NATIVE_OFF_CPU), perf->has_switches ? "yes" : "no");
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static void sample(struct snd_drain *d, const struct snd_watch *w)
 {
-    uint64_t begin = now_ns(), end = w->duration_ns ? begin + w->duration_ns : UINT64_MAX;
-    bool     stop = false;
-    char     text[32];
+    uint64_t begin = snd_clock_ns(CLOCK_MONOTONIC),
+             end = w->duration_ns ? begin + w->duration_ns : UINT64_MAX;
+    bool stop = false;
+    char text[32];
 
     while (!stop && !(w->quit && *w->quit)) {
-        uint64_t now = now_ns();
+        uint64_t now = snd_clock_ns(CLOCK_MONOTONIC);
         if (now >= end)
             break;
         uint64_t left = (end - now) / 1000000;
@@ -181,7 +175,7 @@ static void sample(struct snd_drain *d, const struct snd_watch *w)
             break;
     }
     snd_perf_disable(d->perf);
-    snprintf(text, sizeof text, "%" PRIu64, now_ns() - begin);
+    snprintf(text, sizeof text, "%" PRIu64, snd_clock_ns(CLOCK_MONOTONIC) - begin);
     d->recorder.metadata(snd_meta_key(SND_META_NATIVE_DURATION), text);
     snd_drain_round(d, true);
 }

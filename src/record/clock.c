@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system/clock_ns.h"
 #include "sonde/record.h"
 
 #if defined(__x86_64__)
@@ -16,17 +17,9 @@ uint32_t sonde_clock_trust_;
 
 static struct snd_clock_pair early;
 
-static uint64_t read_clock_ns(clockid_t id)
-{
-    struct timespec now;
-
-    clock_gettime(id, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 uint64_t snd_monotonic_ns(void)
 {
-    return read_clock_ns(CLOCK_MONOTONIC);
+    return snd_clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t sonde_clock_fallback_(void)
@@ -93,7 +86,7 @@ struct snd_clock_pair snd_clock_pair_now(void)
     for (int i = 0; i < 5; i++) {
         uint64_t before = sonde_clock();
         uint64_t mono = snd_monotonic_ns();
-        uint64_t real = read_clock_ns(CLOCK_REALTIME);
+        uint64_t real = snd_clock_ns(CLOCK_REALTIME);
         uint64_t after = sonde_clock();
         if (after - before < least) {
             least = after - before;

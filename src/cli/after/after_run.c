@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
-#include "base/text/ending.h"
+#include "base/text/compare.h"
 #include "base/text/nearest.h"
 #include "base/text/unknown_name.h"
 #include "cli/process/child.h"

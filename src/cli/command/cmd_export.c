@@ -9,7 +9,7 @@
 
 #include "base/text/buf.h"
 #include "base/text/nearest.h"
-#include "base/text/ending.h"
+#include "base/text/compare.h"
 #include "cli/commands.h"
 #include "cli/path_kind.h"
 #include "cli/after/losses.h"

@@ -15,7 +15,7 @@
 
 #include "base/count_of.h"
 #include "base/text/buf.h"
-#include "base/text/ending.h"
+#include "base/text/compare.h"
 #include "cli/commands.h"
 #include "cli/process/find_python.h"
 #include "cli/options/view_options.h"

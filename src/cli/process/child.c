@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
+#include "base/system/clock_ns.h"
 #include "base/system/proc_files.h"
 #include "cli/options/options.h"
 #include "cli/process/sentinel.h"
@@ -149,14 +150,6 @@ static int read_reason(int fd)
     return n == (ssize_t)sizeof why ? why : -1;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Calls the `forked` callback, then opens the gate; returns the time at which it opened. */
 static int64_t let_go(const struct snd_child *child, pid_t pid, int gate[2])
 {
@@ -164,7 +157,7 @@ static int64_t let_go(const struct snd_child *child, pid_t pid, int gate[2])
         close(gate[0]);
     if (pid > 0 && child->forked)
         child->forked(child->user, pid);
-    int64_t now = now_ns();
+    int64_t now = (int64_t)snd_clock_ns(CLOCK_MONOTONIC);
     if (gate[1] >= 0)
         close(gate[1]);
     return now;
@@ -203,7 +196,7 @@ int snd_child_run(char **program, struct snd_child *child)
     }
     int why = read_reason(ends[0]);
     child->wait_status = wait_for(pid, &set, &sentinel, child);
-    child->elapsed_ns = now_ns() - start_ns;
+    child->elapsed_ns = (int64_t)snd_clock_ns(CLOCK_MONOTONIC) - start_ns;
     snd_sentinel_end(&sentinel);
     drop_pending(&set, child);
     return why < 0 ? -1 : refuse(program[0], why);

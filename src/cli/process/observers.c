@@ -185,7 +185,8 @@ static bool look_at_newest(struct family *f, pid_t newest)
 {
     pid_t from = f->newest[0];
 
-    if (from == 0 || newest < from || newest - from > NEW_MOST || snd_pace_now() >= f->whole_ns)
+    if (from == 0 || newest < from || newest - from > NEW_MOST ||
+        snd_clock_ns(CLOCK_MONOTONIC) >= f->whole_ns)
         return false;
     for (pid_t pid = from + 1; pid <= newest; pid++)
         if (!find(f, pid) && find(f, parent_of(pid)) && is_process(pid))
@@ -195,11 +196,11 @@ static bool look_at_newest(struct family *f, pid_t newest)
 
 static void look_at_whole(struct family *f)
 {
-    uint64_t begin = snd_pace_now();
+    uint64_t begin = snd_clock_ns(CLOCK_MONOTONIC);
 
     while (look_once(f))
         ;
-    uint64_t end = snd_pace_now(), rest = (end - begin) * WHOLE_SHARE;
+    uint64_t end = snd_clock_ns(CLOCK_MONOTONIC), rest = (end - begin) * WHOLE_SHARE;
     f->whole_ns = end + (rest > WHOLE_NS ? rest : WHOLE_NS);
 }
 
@@ -252,16 +253,16 @@ void snd_observers_run(const struct snd_observers *o)
 {
     struct family         f = { .o = o };
     const struct timespec rest = { 0, LOOK_NS };
-    uint64_t              end = o->duration_ns ? snd_pace_now() + o->duration_ns : UINT64_MAX;
+    uint64_t end = o->duration_ns ? snd_clock_ns(CLOCK_MONOTONIC) + o->duration_ns : UINT64_MAX;
 
     if (!add(&f, o->root, 0))
         return;
-    while (!*o->quit && snd_pace_now() < end) {
+    while (!*o->quit && snd_clock_ns(CLOCK_MONOTONIC) < end) {
         look(&f);
         start_missing(&f);
         if (!is_anyone_left(&f))
             break;
-        uint64_t        now = snd_pace_now(), left = end > now ? end - now : 0;
+        uint64_t        now = snd_clock_ns(CLOCK_MONOTONIC), left = end > now ? end - now : 0;
         struct timespec last = { 0, (long)(left < LOOK_NS ? left : LOOK_NS) };
         clock_nanosleep(CLOCK_MONOTONIC, 0, left < LOOK_NS ? &last : &rest, NULL);
         gather(&f, false);

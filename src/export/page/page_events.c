@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/text/compare.h"
 #include "base/text/plural.h"
 #include "export/page/page.h"
 #include "format/fields.h"
@@ -63,7 +64,7 @@ static bool is_of_bytes(struct sonde_text name)
 
     for (size_t i = 0; i < SND_COUNT_OF(known); i++) {
         const char *text = snd_known_name(known[i]);
-        if (name.length >= strlen(text) && memcmp(name.bytes, text, strlen(text)) == 0)
+        if (snd_begins_with_at(name.bytes, name.length, text))
             return true;
     }
     return false;

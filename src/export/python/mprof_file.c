@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/text/buf.h"
+#include "base/text/compare.h"
 #include "export/common/exporter.h"
 #include "export/timeline/spans.h"
 #include "format/known.h"
@@ -48,7 +49,7 @@ static bool is_memory(const struct writer *w, const struct sonde_event *event)
     const char       *wanted = snd_known_name(SND_KNOWN_RSS);
     struct sonde_text name = sonde_trace_string(w->trace, event->process, event->counter.name);
 
-    return name.length == strlen(wanted) && memcmp(name.bytes, wanted, name.length) == 0;
+    return snd_equals_at(name.bytes, name.length, wanted);
 }
 
 static void put_memory(struct writer *w, const struct sonde_event *event)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/text/compare.h"
 #include "model/torch_stacks.h"
 #include "read/walk/kinds.h"
 
@@ -128,7 +129,7 @@ static bool judge_waits(const struct snd_text *name)
     };
 
     for (size_t i = 0; i < SND_COUNT_OF(all); i++)
-        if (name->length == strlen(all[i]) && memcmp(name->bytes, all[i], name->length) == 0)
+        if (snd_equals_at(name->bytes, name->length, all[i]))
             return true;
     return false;
 }

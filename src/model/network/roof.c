@@ -26,6 +26,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/system/clock_ns.h"
 #include "base/system/libc.h"
 #include "base/text/json_member.h"
 #include "read/said/trace_metadata.h"
@@ -123,22 +124,14 @@ struct team {
     } * members;
 };
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static double measure_flops(struct team *team, struct member *me)
 {
     double  done = 0;
-    int64_t begin = now_ns(), now;
+    int64_t begin = (int64_t)snd_clock_ns(CLOCK_MONOTONIC), now;
 
     do {
         done += team->chains(TURNS, &me->sink);
-        now = now_ns();
+        now = (int64_t)snd_clock_ns(CLOCK_MONOTONIC);
     } while (now - begin < ROUND_NS);
     return done * 1e9 / (double)(now - begin);
 }
@@ -146,7 +139,7 @@ static double measure_flops(struct team *team, struct member *me)
 static double measure_bytes(struct team *team, struct member *me)
 {
     double  done = 0, *a = me->a, *b = me->b, *c = me->c;
-    int64_t begin = now_ns(), now;
+    int64_t begin = (int64_t)snd_clock_ns(CLOCK_MONOTONIC), now;
 
     if (!a)
         return 0;
@@ -157,7 +150,7 @@ static double measure_bytes(struct team *team, struct member *me)
         double *last = a;
         a = b, b = c, c = last;
         done += 3.0 * sizeof *a * (double)team->numbers;
-        now = now_ns();
+        now = (int64_t)snd_clock_ns(CLOCK_MONOTONIC);
     } while (now - begin < ROUND_NS);
     return done * 1e9 / (double)(now - begin);
 }

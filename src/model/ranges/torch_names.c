@@ -4,12 +4,8 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/text/compare.h"
 #include "model/ranges/open_ranges.h"
-
-static bool begins_with(struct snd_text text, const char *prefix, size_t length)
-{
-    return text.length >= length && memcmp(text.bytes, prefix, length) == 0;
-}
 
 /* torch calls them utility operators: profiler_util._filter_name. */
 static bool is_hidden(struct snd_text name)
@@ -24,7 +20,7 @@ static bool is_hidden(struct snd_text name)
     };
 
     for (size_t i = 0; i < SND_COUNT_OF(hidden); i++)
-        if (name.length == strlen(hidden[i]) && memcmp(name.bytes, hidden[i], name.length) == 0)
+        if (snd_equals_at(name.bytes, name.length, hidden[i]))
             return true;
     return false;
 }
@@ -34,7 +30,7 @@ static bool is_step(struct snd_text name)
     static const char prefix[] = "ProfilerStep#";
     size_t            length = sizeof prefix - 1;
 
-    if (name.length <= length || !begins_with(name, prefix, length))
+    if (name.length <= length || !snd_begins_with_at(name.bytes, name.length, prefix))
         return false;
     for (size_t i = length; i < name.length; i++)
         if (name.bytes[i] < '0' || name.bytes[i] > '9')
@@ -49,7 +45,7 @@ uint8_t snd_name_judge(struct snd_text name)
 
     if (name.length > 8 && (name.bytes[0] == 'a' || name.bytes[0] == 'p') && is_hidden(name))
         flags |= SND_NAME_HIDDEN;
-    if (begins_with(name, evaluate, sizeof evaluate - 1))
+    if (snd_begins_with_at(name.bytes, name.length, evaluate))
         flags |= SND_NAME_EVALUATE;
     if (is_step(name))
         flags |= SND_NAME_STEP;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/count_of.h"
+#include "base/system/clock_ns.h"
 #include "format/layout.h"
 #include "probes/cuda/cuda_calls.h"
 #include "probes/cuda/cuda_devices.h"
@@ -223,14 +224,6 @@ static void read_record(const uint8_t *record)
     count(SND_GPU_UNKNOWN, 1);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Ids and tallies are of one epoch; each file says which devices it is about. */
 static void renew(uint32_t epoch)
 {
@@ -249,7 +242,7 @@ static void renew(uint32_t epoch)
 static void read_buffer(uint8_t *buffer, size_t valid, const struct snd_gpuclock_pair *pair)
 {
     uint8_t *record = NULL;
-    uint64_t began = now_ns();
+    uint64_t began = snd_clock_ns(CLOCK_MONOTONIC);
 
     if (pair)
         snd_gpuclock_add(pair);
@@ -259,7 +252,7 @@ static void read_buffer(uint8_t *buffer, size_t valid, const struct snd_gpuclock
         read_record(record);
     count(SND_GPU_BUFFERS, 1);
     atomic_fetch_add(&buffer_count, 1);
-    count(SND_GPU_PARSE_NS, now_ns() - began);
+    count(SND_GPU_PARSE_NS, snd_clock_ns(CLOCK_MONOTONIC) - began);
 }
 
 void snd_works_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)

@@ -61,19 +61,6 @@ uint32_t snd_py_intern(PyObject *text)
     return id;
 }
 
-uint32_t snd_py_line_frame(PyCodeObject *code, int line)
-{
-    if (sonde_epoch() == 0)
-        return 0;
-    return sonde_intern_frame_in(snd_py_intern(code->co_name), (uint32_t)code->co_firstlineno,
-                                 snd_py_intern(code->co_filename), (uint32_t)line);
-}
-
-uint32_t snd_py_function_frame(PyCodeObject *code)
-{
-    return snd_py_line_frame(code, code->co_firstlineno);
-}
-
 Py_ssize_t snd_py_extra_index(freefunc release)
 {
 #if PY_VERSION_HEX >= 0x030C0000

@@ -133,12 +133,6 @@ const char *snd_py_bytes(PyObject *text, PyObject **owned, size_t *length);
 /* The id of a str in the current recording; 0: nothing records, or out of memory (no exception). */
 uint32_t snd_py_intern(PyObject *text);
 
-/* The frame of the function itself: co_name, file, first line. */
-uint32_t snd_py_function_frame(PyCodeObject *code);
-
-/* The frame of one of its lines. */
-uint32_t snd_py_line_frame(PyCodeObject *code, int line);
-
 /* ---------------------------------------------------------------------- hooks */
 
 /*

@@ -69,7 +69,7 @@ static void wait_until(uint64_t ns, const volatile int *quit)
     const uint64_t most = 100000000, second = 1000000000;
     uint64_t       now;
 
-    while (!*quit && (now = snd_pace_now()) < ns) {
+    while (!*quit && (now = snd_clock_ns(CLOCK_MONOTONIC)) < ns) {
         uint64_t        until = ns - now < most ? ns : now + most;
         struct timespec at = { (time_t)(until / second), (long)(until % second) };
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);

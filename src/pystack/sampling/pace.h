@@ -13,22 +13,16 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/system/clock_ns.h"
+
 struct snd_pace {
     uint64_t period_ns, due_ns; /* CLOCK_MONOTONIC */
     uint64_t seed;
 };
 
-static inline uint64_t snd_pace_now(void)
-{
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-}
-
 static inline struct snd_pace snd_pace_begin(uint64_t period_ns)
 {
-    uint64_t now = snd_pace_now();
+    uint64_t now = snd_clock_ns(CLOCK_MONOTONIC);
 
     return (struct snd_pace){ period_ns, now, now | 1 };
 }
@@ -37,7 +31,7 @@ static inline struct snd_pace snd_pace_begin(uint64_t period_ns)
  * were missed meanwhile. */
 static inline uint64_t snd_pace_next(struct snd_pace *pace)
 {
-    uint64_t now = snd_pace_now(), missed = 0;
+    uint64_t now = snd_clock_ns(CLOCK_MONOTONIC), missed = 0;
 
     pace->seed ^= pace->seed << 13;
     pace->seed ^= pace->seed >> 7;

@@ -236,13 +236,13 @@ static bool look_at_others(struct snd_sampling *s, uint64_t now)
         s->credit_ns = -DEBT_MOST * share;
     if (s->credit_ns <= 0 || !find_turn(s, now))
         return false;
-    uint64_t before = snd_sampling_now_(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t before = snd_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     do {
         bool is_new = s->threads[s->turn].record == 0;
         ended |= !look_at_other(s, now);
         if (is_new) /* costs more, once: one in a round, and it takes no other's turn */
             break;
-        uint64_t after = snd_sampling_now_(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t after = snd_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         s->credit_ns -= (int64_t)(after - before);
         before = after;
     } while (s->credit_ns > 0 && find_turn(s, now));
@@ -280,7 +280,7 @@ static bool look_at_all(struct snd_sampling *s, uint64_t now)
 /* What the rounds since the last call cost, and the wakings for them. */
 void snd_sampling_count_own(struct snd_sampling *s)
 {
-    uint64_t own = snd_sampling_now_(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t own = snd_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
     if (s->own_ns != 0 && own > s->own_ns)
         snd_sampling_count_(s, SND_SAMPLER_CPU_NS, own - s->own_ns);

@@ -8,7 +8,7 @@
 
 void snd_sampling_set_now_(struct snd_sampling *s)
 {
-    s->now_ns = snd_sampling_now_(CLOCK_MONOTONIC);
+    s->now_ns = snd_clock_ns(CLOCK_MONOTONIC);
     s->now_clock = s->recorder.clock();
 }
 

@@ -16,6 +16,7 @@
 
 #include <time.h>
 
+#include "base/system/clock_ns.h"
 #include "pystack/interpreter/code_objects.h"
 #include "pystack/interpreter/stack_ids.h"
 #include "pystack/unwind/native_frames.h"
@@ -122,14 +123,6 @@ struct snd_sampling {
     struct snd_py_stack        stack, spare[2];
     struct sonde_lane          lane; /* of the thread whose stack that is */
 };
-
-static inline uint64_t snd_sampling_now_(clockid_t clock)
-{
-    struct timespec at;
-
-    clock_gettime(clock, &at);
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-}
 
 /* Counts a word of SAMPLER. */
 static inline void snd_sampling_count_(struct snd_sampling *s, enum snd_tally_word word, uint64_t n)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
-#include "base/text/ending.h"
+#include "base/text/compare.h"
 
 static PyTypeObject *timeline_type;
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text/ending.h"
+#include "base/text/compare.h"
 
 /*
  * A file that could not be written whole is removed: half an export looks like a whole one.

@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/text/compare.h"
 #include "format/layout.h"
 #include "sonde/trace.h"
 
@@ -50,7 +51,7 @@ struct sonde_text snd_fact_text(const struct snd_fact *fact, unsigned field);
 
 static inline bool snd_text_is(struct sonde_text text, const char *word)
 {
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
+    return snd_equals_at(text.bytes, text.length, word);
 }
 
 /* What the list says of a kind and a field; NULL: it is of a later version. */

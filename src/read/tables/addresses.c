@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text/compare.h"
 #include "read/reader.h"
 
 #define SHOWN_MAX 200u /* bytes of a file's name */
@@ -37,10 +38,9 @@ static struct snd_text base_name(const struct sonde_trace *trace, const struct s
 
 static bool has_ends(struct snd_text text, const char *begin, const char *end)
 {
-    size_t first = strlen(begin), last = strlen(end);
-
-    return text.length >= first + last && memcmp(text.bytes, begin, first) == 0 &&
-           memcmp(text.bytes + text.length - last, end, last) == 0;
+    return text.length >= strlen(begin) + strlen(end) &&
+           snd_begins_with_at(text.bytes, text.length, begin) &&
+           snd_ends_with_at(text.bytes, text.length, end);
 }
 
 /* What the address of a frame says nothing of; NULL: its file and the address name it. */

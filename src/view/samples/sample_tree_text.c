@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/text/compare.h"
 #include "base/text/utf8.h"
 #include "view/render/format.h"
 #include "view/source/native_names.h"
@@ -61,16 +62,6 @@ struct sonde_text snd_sample_function(const struct sonde_sample_node *node)
 
 /* ---------------------------------------------------------------- the frames */
 
-static bool begins_with(struct sonde_text text, const char *start)
-{
-    return text.length >= strlen(start) && memcmp(text.bytes, start, strlen(start)) == 0;
-}
-
-static bool is_text(struct sonde_text text, const char *other)
-{
-    return text.length == strlen(other) && memcmp(text.bytes, other, text.length) == 0;
-}
-
 /* Whether it is the program's own code and not a library's. */
 static bool is_app(const struct tree *t, const struct sonde_sample_node *node, uint32_t parent)
 {
@@ -81,9 +72,10 @@ static bool is_app(const struct tree *t, const struct sonde_sample_node *node, u
         return false;
     if (node->file.bytes[0] != '<')
         return true;
-    if (is_text(node->file, "<string>") || is_text(node->file, "<stdin>"))
+    if (snd_equals_at(node->file.bytes, node->file.length, "<string>") ||
+        snd_equals_at(node->file.bytes, node->file.length, "<stdin>"))
         return parent == NO_GROUP || t->frames[parent].what == A_ROOT || t->frames[parent].is_app;
-    return begins_with(node->file, "<ipython-input-");
+    return snd_begins_with_at(node->file.bytes, node->file.length, "<ipython-input-");
 }
 
 static uint32_t add_frame(struct tree *t, uint32_t parent, const struct sonde_sample_node *node,

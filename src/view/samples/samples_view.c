@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text/compare.h"
 #include "base/text/plural.h"
 #include "read/said/trace_metadata.h"
 #include "view/render/format.h"
@@ -43,13 +44,6 @@ static const struct snd_column thread_columns[] = {
 
 /* ------------------------------------------------------------------ the root */
 
-static bool ends_with(struct sonde_text text, const char *end)
-{
-    size_t length = strlen(end);
-
-    return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
-}
-
 /* sonde's own files: .../sonde/python/_runner.py; in older traces, .../sonde/_runner.py. */
 static bool is_runner(const struct sonde_sample_node *node)
 {
@@ -57,11 +51,11 @@ static bool is_runner(const struct sonde_sample_node *node)
                                            "/sonde/model", "/sonde/pipeline" };
     const char              *slash = memrchr(node->file.bytes, '/', node->file.length);
 
-    if (!slash || !ends_with(node->file, ".py") || slash[1] != '_')
+    if (!slash || !snd_ends_with_at(node->file.bytes, node->file.length, ".py") || slash[1] != '_')
         return false;
     struct sonde_text folder = { node->file.bytes, (size_t)(slash - node->file.bytes) };
     for (size_t i = 0; i < SND_COUNT_OF(folders); i++)
-        if (ends_with(folder, folders[i]))
+        if (snd_ends_with_at(folder.bytes, folder.length, folders[i]))
             return true;
     return false;
 }
@@ -69,8 +63,9 @@ static bool is_runner(const struct sonde_sample_node *node)
 /* What runs a module or a script for the runner. */
 static bool is_runpy(const struct sonde_sample_node *node)
 {
-    return ends_with(node->file, "/runpy.py") || ends_with(node->file, "<frozen runpy>") ||
-           ends_with(node->file, "<string>");
+    return snd_ends_with_at(node->file.bytes, node->file.length, "/runpy.py") ||
+           snd_ends_with_at(node->file.bytes, node->file.length, "<frozen runpy>") ||
+           snd_ends_with_at(node->file.bytes, node->file.length, "<string>");
 }
 
 /* Whether its longest child is all that would be shown of it: the rest is the interpreter's end. */

@@ -5,13 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
-
-static bool ends_with(const char *bytes, size_t length, const char *end)
-{
-    size_t more = strlen(end);
-
-    return length >= more && memcmp(bytes + length - more, end, more) == 0;
-}
+#include "base/text/compare.h"
 
 /* What may follow the arguments. */
 static size_t cut_qualifiers(const char *bytes, size_t length)
@@ -22,7 +16,7 @@ static size_t cut_qualifiers(const char *bytes, size_t length)
     if (clone)
         length = (size_t)(clone - bytes);
     for (size_t i = 0; i < SND_COUNT_OF(words); i++)
-        if (ends_with(bytes, length, words[i])) {
+        if (snd_ends_with_at(bytes, length, words[i])) {
             length -= strlen(words[i]);
             i = (size_t)-1; /* from the first again */
         }
@@ -64,9 +58,9 @@ struct sonde_text snd_native_name(struct sonde_text name)
     if (length == 0 || name.bytes[length - 1] != ')')
         return name;
     size_t at = find_arguments(name.bytes, length);
-    if (at == SIZE_MAX || at == 0 || ends_with(name.bytes, at, "operator") ||
-        ends_with(name.bytes, at, "::") || ends_with(name.bytes, at, ".") ||
-        ends_with(name.bytes, at, "<") || name.bytes[at - 1] == ' ')
+    if (at == SIZE_MAX || at == 0 || snd_ends_with_at(name.bytes, at, "operator") ||
+        snd_ends_with_at(name.bytes, at, "::") || snd_ends_with_at(name.bytes, at, ".") ||
+        snd_ends_with_at(name.bytes, at, "<") || name.bytes[at - 1] == ' ')
         return name;
     /* Only templates' names have a return type; brackets of operators are not in pairs. */
     bool   is_template = name.bytes[at - 1] == '>';

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
-#include "base/text/ending.h"
+#include "base/text/compare.h"
 
 #define SIZE_LIMIT ((off_t)16 << 20)
 #define INDENTS_MAX 100 /* Python's own limit */
@@ -208,7 +208,7 @@ struct finder {
 
 static bool is_word(const char *text, size_t length, const char *word)
 {
-    return length == strlen(word) && memcmp(text, word, length) == 0;
+    return snd_equals_at(text, length, word);
 }
 
 static void look_for_start(struct finder *f, const char *text, size_t length)

@@ -77,7 +77,7 @@ static bool wait_until(uint64_t ns)
 {
     struct timespec at = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 
-    while (!__atomic_load_n(&sampler.quit, __ATOMIC_ACQUIRE) && snd_pace_now() < ns)
+    while (!__atomic_load_n(&sampler.quit, __ATOMIC_ACQUIRE) && snd_clock_ns(CLOCK_MONOTONIC) < ns)
         syscall(SYS_futex, &sampler.quit, FUTEX_WAIT_BITSET_PRIVATE, 0, &at, NULL,
                 FUTEX_BITSET_MATCH_ANY);
     return !__atomic_load_n(&sampler.quit, __ATOMIC_ACQUIRE);
@@ -116,7 +116,7 @@ static bool enter_own_table(void)
 /* Has the interpreter ended? `empty_ns`: since when rounds have found none, 0: they do. */
 static bool has_ended(uint64_t *empty_ns, bool found)
 {
-    uint64_t now = found ? 0 : snd_pace_now();
+    uint64_t now = found ? 0 : snd_clock_ns(CLOCK_MONOTONIC);
 
     if (found || *empty_ns == 0)
         *empty_ns = now;
