@@ -71,23 +71,30 @@ int main(void)
 """
 
 
-def test_a_program_of_another_user_is_recorded(monkeypatch):
-    """Root's program becomes another user and executes the next, which may not write into root's folder."""
+@pytest.mark.parametrize("closed", ["no folder", "/tmp", "/dev/shm"], ids=["open", "closed", "other-disk"])
+def test_a_program_of_another_user_is_recorded(closed, monkeypatch):
+    """Root's program becomes another user and executes the next, which may not write into root's folder, or not even
+    enter the one that it is in."""
     if not shutil.which("setpriv"):
         pytest.skip("no setpriv to become another user with")
-    folder = tempfile.mkdtemp()
+    folder = tempfile.mkdtemp(dir="/tmp")
+    place = folder if closed == "no folder" else tempfile.mkdtemp(dir=closed)
+    before = set(os.listdir("/tmp"))
     try:
         os.chmod(folder, 0o755)
         monkeypatch.chdir(folder)
         with open("allocates.c", "w", encoding="utf-8") as file:
             file.write(ALLOCATES)
         subprocess.run(["cc", "-O0", "allocates.c", "-o", "allocates"], check=True)
-        done = subprocess.run([SONDE, "run", "--heap", "-o", "x.sonde", "--", "setpriv", "--reuid=65534", "--regid=65534",
+        done = subprocess.run([SONDE, "run", "--heap", "-o", f"{place}/x.sonde", "--", "setpriv", "--reuid=65534", "--regid=65534",
                                "--clear-groups", f"{folder}/allocates"], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0 and "unrecorded" not in done.stderr, done.stderr
-        rows = read_json("report", "x.sonde", "--view", "heap", "--json")["rows"]
+        rows = read_json("report", f"{place}/x.sonde", "--view", "heap", "--json")["rows"]
         ours = [row for row in rows if "main" in row["stack"][0]]
         assert sum(row["allocations"] for row in ours) == 1000 and sum(row["bytes"] for row in ours) == 1_000_000, rows[:3]
-        assert sorted(os.listdir("x.sonde"))[0][0] != "." and os.stat("x.sonde").st_mode & 0o777 == 0o700
+        trace = os.path.join(place, "x.sonde")
+        assert sorted(os.listdir(trace))[0][0] != "." and os.stat(trace).st_mode & 0o777 == 0o700
+        assert not [name for name in set(os.listdir("/tmp")) - before if name.startswith(".others-")]
     finally:
         shutil.rmtree(folder)
+        shutil.rmtree(place, ignore_errors=True)

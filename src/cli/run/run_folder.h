@@ -22,10 +22,11 @@ struct snd_run_folder {
     struct sonde_buffer aside;  /* where an older trace waits until there is a newer one */
     struct sonde_buffer others; /* run_others.h: absolute, with a slash; empty: there is none */
     char                others_name[48];
-    int                 fd;     /* the folder, locked */
-    size_t              files;  /* this and the rest: set by _settle */
-    size_t              living; /* processes that may still write: then it stays a folder */
-    bool                moved;  /* it is not at `path` any more */
+    int    others_fd, others_parent; /* while it has a name: it, and the folder it is in */
+    int    fd;                       /* the folder, locked */
+    size_t files;                    /* this and the rest: set by _settle */
+    size_t living;                   /* processes that may still write: then it stays a folder */
+    bool   moved;                    /* it is not at `path` any more */
 };
 
 /*

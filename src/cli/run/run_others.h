@@ -4,8 +4,8 @@
  *
  * A program that root runs may become another user and then execute the next: that one may not
  * write into root's folder. It is given one inside it that anybody may write to who knows its name,
- * which is random, and told to the processes of the run alone. What is there is moved when the run
- * has ended.
+ * which is random, and told to the processes of the run alone. Below a folder that others may not enter it would
+ * be out of reach: then it is in /tmp. What is there is moved when the run has ended.
  *
  * Layer: cli.
  */
