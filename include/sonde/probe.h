@@ -133,7 +133,7 @@ struct sonde_op_call {
     uint32_t has_sequence; /* each has an autograd number: given when it begins */
     uint32_t is_async;     /* it waits for work done elsewhere: SONDE_ATTR_ASYNC */
     uint32_t keywords;     /* id of a text: a JSON object */
-    uint32_t reserved;
+    uint32_t compiled;     /* id of a text: its module in compiled code (SONDE_ATTR_COMPILED) */
     uint64_t fwd_thread;
 };
 SONDE_API uint32_t sonde_intern_call(const struct sonde_op_call *call);
@@ -168,6 +168,7 @@ enum sonde_attr {
     SONDE_ATTR_MODULE_RETURN = 23,
     SONDE_ATTR_AWAITED = 24, /* of a range with FRAME that was resumed: raw ticks it awaited */
     SONDE_ATTR_PYTHON_DEPTH = 25, /* Python frames on the thread's stack when it began */
+    SONDE_ATTR_COMPILED = 26, /* "REL|PATH": a module below the one that compiled code runs in */
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 

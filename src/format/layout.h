@@ -405,8 +405,11 @@ struct snd_call_record {
     uint32_t flags; /* enum snd_call_flag */
     uint32_t keywords;
     uint64_t fwd_thread; /* FWD_THREAD's value */
+    uint32_t compiled;   /* COMPILED's value; records of other code end before it */
+    uint32_t reserved;   /* 0 */
 };
-static_assert(sizeof(struct snd_call_record) == 48, "no holes");
+static_assert(sizeof(struct snd_call_record) == 56, "no holes");
+#define SND_CALL_PLAIN offsetof(struct snd_call_record, compiled) /* bytes of a record without it */
 
 enum snd_call_flag {
     SND_CALL_SEQUENCE = 1, /* its sequence number is what CALLS_SEQUENCE said last */

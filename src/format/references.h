@@ -34,6 +34,7 @@ static const struct snd_reference snd_record_references[] = {
     { SND_REC_CALL, SND_REC_STACK, offsetof(struct snd_call_record, stack) },
     { SND_REC_CALL, SND_REC_STRING, offsetof(struct snd_call_record, module) },
     { SND_REC_CALL, SND_REC_STRING, offsetof(struct snd_call_record, keywords) },
+    { SND_REC_CALL, SND_REC_STRING, offsetof(struct snd_call_record, compiled) },
     { SND_REC_WORK, SND_REC_STRING, offsetof(struct snd_work_record, name) },
 };
 #define SND_RECORD_REFERENCES SND_COUNT_OF(snd_record_references)

@@ -54,7 +54,7 @@ struct snd_call_attr {
     uint8_t  key;
     uint64_t value;
 };
-#define SND_CALL_ATTRS 9
+#define SND_CALL_ATTRS 10
 size_t snd_call_attrs(const struct snd_call_record *call,
                       struct snd_call_attr          attrs[SND_CALL_ATTRS]);
 

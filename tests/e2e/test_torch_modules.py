@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of modules are recorded, not inferred from their operators. The oracle is torch's own hook."""
 import collections
+import shutil
 import threading
 import warnings
 
@@ -169,3 +170,93 @@ def test_the_peak_of_a_call_is_above_what_was_held_when_it_began(tmp_path):
 def test_a_benchmark_has_the_calls_of_one_pass():
     rows = {row["path"]: row["calls"] for row in sonde.summary(Net().eval(), torch.randn(2, 3, 8), passes=2).rows()}
     assert (rows["Net"], rows["Net.lstm"], rows["Net.twice.fc"], rows["Net.nothing"]) == (1, 1, 2, 1)
+
+
+# ------------------------------------------------------------------ compiled code
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Linear(8, 8), nn.LayerNorm(8)
+
+    def forward(self, x):
+        return torch.sin(self.norm(self.fc(x)))
+
+
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = Part(), Part()
+
+    def forward(self, x):
+        return self.two(self.one(x))
+
+
+ROOT = "OptimizedModule._orig_mod"
+
+
+def divided(compiled, x, path):
+    """Time of each module of a compiled model, forward and backward; what the ledger says of it; its kernels."""
+    schedule = torch.profiler.schedule(wait=0, warmup=1, active=2)
+    with sonde.profile(with_modules=True, schedule=schedule) as prof:
+        for _ in range(3):
+            compiled(x).sum().backward()
+            prof.step()
+    prof.save(path)
+    rows = read_json("report", path, "--view", "modules", "--json", "--rows", "-1")["rows"]
+    times = {row["path"]: (row["forward_ns"], row["backward_ns"]) for row in rows if row["path"].startswith(ROOT)}
+    ledger = read_json("report", path, "--view", "ledger", "--json")["rows"]
+    kernels = {event.module for event in prof.events() if event.name.startswith("cpp_")}
+    return times, "compiled_modules" in {row["key"] for row in ledger}, kernels
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
+def test_time_of_compiled_code_is_its_modules(tmp_path):
+    """By what inductor says of its kernels, when it makes them and when it finds them in its cache on disk."""
+    debug = pytest.importorskip("torch._inductor.debug")
+    if not hasattr(debug, "set_kernel_post_grad_provenance_tracing"):
+        pytest.skip("this torch does not say what its kernels are made of")
+    from torch._dynamo.utils import counters
+    from torch._functorch import config as autograd_config
+    from torch._inductor import config
+    from torch._inductor.codecache import FxGraphHashDetails, PyCodeCache
+    from torch._inductor.output_code import CompiledFxGraph
+    own = [debug.set_kernel_post_grad_provenance_tracing, CompiledFxGraph.__init__, CompiledFxGraph.post_compile,
+           FxGraphHashDetails.__init__, torch._TorchCompileInductorWrapper.__call__]
+    net, x = Parts(), torch.randn(4, 8)
+    expected = net(x)
+    for attempt in ("made", "kept", "loaded"):
+        torch.compiler.reset()
+        counters.clear()
+        compiled, cached = torch.compile(net), attempt != "made"
+        with config.patch(fx_graph_cache=cached), autograd_config.patch(enable_autograd_cache=cached):
+            times, left, kernels = divided(compiled, x, tmp_path / f"{attempt}.sonde")
+        hits = counters["aot_autograd"]["autograd_cache_hit"] + counters["inductor"]["fxgraph_cache_hit"]
+        assert (hits > 0) == (attempt == "loaded") or attempt == "kept"
+        for part in ("one", "two"):
+            for name, (forward, backward) in ((name, times[f"{ROOT}.{part}{name}"]) for name in ("", ".fc")):
+                assert forward > 0 and backward > 0, (part, name)
+        assert not left
+        assert {f"{ROOT}.one", f"{ROOT}.two"} <= kernels, "a fused kernel is the modules' ancestor's"
+        assert torch.allclose(compiled(x), expected, atol=1e-5)
+    # A later profile runs the same code, and knows it.
+    assert not divided(compiled, x, tmp_path / "again.sonde")[1]
+    assert own == [debug.set_kernel_post_grad_provenance_tracing, CompiledFxGraph.__init__, CompiledFxGraph.post_compile,
+                   FxGraphHashDetails.__init__, torch._TorchCompileInductorWrapper.__call__]
+    assert not any(type(value).__name__ == "kernel" for module in PyCodeCache.modules for value in vars(module).values())
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
+def test_what_was_compiled_before_is_undivided(tmp_path):
+    torch.compiler.reset()
+    compiled, x = torch.compile(nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))), torch.randn(4, 8)
+    with torch.no_grad():
+        compiled(x)
+        rows = recorded(lambda: compiled(x), tmp_path / "t.sonde")
+    assert rows["OptimizedModule"]["forward_ns"] > 0 and rows[f"{ROOT}.0"]["forward_ns"] == 0
+    ledger = read_json("report", tmp_path / "t.sonde", "--view", "ledger", "--json")["rows"]
+    assert [row["count"] for row in ledger if row["key"] == "compiled_modules"] == [1]
+    torch.compiler.reset()
+    with torch.no_grad():
+        rows = recorded(lambda: compiled(x), tmp_path / "u.sonde")
+    assert rows[f"{ROOT}.0"]["forward_ns"] > 0 and rows[f"{ROOT}.1"]["forward_ns"] > 0

@@ -549,7 +549,8 @@ void synth_span(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, ui
 
 uint32_t synth_call(struct synth *s, const struct snd_call_record *call)
 {
-    synth_record(s, SND_REC_CALL, ++s->ids[SND_REC_CALL], call, sizeof *call);
+    synth_record(s, SND_REC_CALL, ++s->ids[SND_REC_CALL], call,
+                 call->compiled ? sizeof *call : SND_CALL_PLAIN);
     return s->ids[SND_REC_CALL];
 }
 

@@ -179,8 +179,13 @@ static void backward_kernels_are_the_forward_module_s(void **state)
     begin(&m, 210, "aten::mm");
     call(&m, 220, 1);
     synth_end(m.s, m.host, 230);
+    begin(&m, 231, "triton_fused"); /* of compiled code */
+    synth_attr(m.s, m.host, SND_ATTR_COMPILED, synth_string(m.s, "a.b|Fc.a.b"));
+    call(&m, 233, 2);
+    synth_end(m.s, m.host, 239);
     synth_end(m.s, m.host, 240);
     ran(&m, 300, 10, work, 1, 0);
+    ran(&m, 310, 10, kernel(&m, "fused", 1), 2, 0);
     synth_close(m.s, true);
     struct sonde_trace          *trace = scratch_open(path);
     struct snd_kernels          *k = build(trace, 0);
@@ -189,6 +194,8 @@ static void backward_kernels_are_the_forward_module_s(void **state)
     assert_true(text_is(snd_where_module(&k->launches, &row->where), "Net.fc"));
     snd_where_line(&k->launches, &row->where, &line);
     assert_string_equal(snd_buf_string(&line), "net.py(12): forward");
+    row = find_row(k, "fused", 0);
+    assert_true(text_is(snd_where_module(&k->launches, &row->where), "Net.fc.a.b"));
     sonde_buffer_release(&line);
     snd_kernels_free(k);
     sonde_trace_close(trace);

@@ -212,13 +212,65 @@ static void more_modules_than_are_kept(void **state)
     sonde_trace_close(trace);
 }
 
+/* A call of compiled code: `module` is where it runs, NULL in what runs backward. */
+static void kernel(struct synth *s, uint32_t t, uint64_t start, uint64_t end, const char *module,
+                   const char *compiled)
+{
+    struct snd_call_record call = { .name = synth_string(s, "kernel"),
+                                    .module = module ? synth_string(s, module) : 0,
+                                    .compiled = synth_string(s, compiled) };
+
+    synth_call_range(s, t, start, synth_call(s, &call), end - start);
+}
+
+static void begin_backward(struct synth *s, uint32_t t, uint64_t start, uint64_t sequence)
+{
+    synth_begin(s, t, start, synth_string(s, "CompiledFunctionBackward"), 0);
+    synth_attr(s, t, SND_ATTR_SCOPE, 2);
+    synth_attr(s, t, SND_ATTR_SEQUENCE, sequence);
+    synth_attr(s, t, SND_ATTR_FWD_THREAD, 1);
+}
+
+/* Backward code is compiled once for all modules that run it, so that its records have the rest of the path. */
+static void compiled_backward(void **state)
+{
+    struct synth         *s = synth_new(scratch_path("compiled"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0), u = synth_thread(s, "autograd", 0);
+    struct sonde_modules *modules;
+
+    (void)state;
+    synth_meta(s, "torch.thread 4242", "1");
+    op(s, t, 1000, 1100, "CompiledFunction", "net.0", 1);
+    op(s, t, 2000, 2100, "CompiledFunction", "net.1", 2);
+    op(s, t, 3000, 3100, "CompiledFunction", NULL, 3);
+    kernel(s, t, 4000, 4030, "net.0.a", "a|Block.a");
+    for (uint64_t i = 1; i <= 3; i++) {
+        uint64_t ns = 10000 * i;
+        begin_backward(s, u, ns, i);
+        kernel(s, u, ns + 100, ns + 200 * i, NULL, "a|Block.a");
+        kernel(s, u, ns + 1000, ns + 1007, NULL, "|");
+        synth_end(s, u, ns + 2000);
+    }
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("compiled"));
+    assert_int_equal(sonde_modules_new(trace, SONDE_FLOPS_FULL, &modules, NULL), SONDE_OK);
+    assert_int_equal(find(modules, "net.0.a")->forward_ns, 30);
+    assert_int_equal(find(modules, "net.0.a")->calls, 0); /* compiled code calls no modules */
+    assert_int_equal(find(modules, "net.0.a")->calls_inferred, false);
+    assert_int_equal(find(modules, "net.0.a")->backward_ns, 100);
+    assert_int_equal(find(modules, "net.1.a")->backward_ns, 300);
+    assert_int_equal(find(modules, "Block.a")->backward_ns, 500);
+    assert_int_equal(find(modules, "net.1")->self_backward_ns, 2000 - 300);
+    sonde_modules_free(modules);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_and_backward),
-        cmocka_unit_test(recorded_calls),
-        cmocka_unit_test(passes_and_peaks),
-        cmocka_unit_test(more_modules_than_are_kept),
+        cmocka_unit_test(forward_and_backward), cmocka_unit_test(recorded_calls),
+        cmocka_unit_test(passes_and_peaks),     cmocka_unit_test(more_modules_than_are_kept),
+        cmocka_unit_test(compiled_backward),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

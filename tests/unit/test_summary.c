@@ -108,6 +108,13 @@ static void the_ledger_tells_of_deep_stacks_and_compiled_code(void **state)
     synth_end(s, t, 20);
     synth_begin(s, t, 30, compiled, 0); /* modules were not recorded */
     synth_end(s, t, 40);
+    synth_begin(s, t, 50, compiled, 0); /* the compiler said which module it is */
+    synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, "Net"));
+    synth_begin(s, t, 51, file, 0);
+    synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, "Net.a"));
+    synth_attr(s, t, SND_ATTR_COMPILED, synth_string(s, "a|Net.a"));
+    synth_end(s, t, 52);
+    synth_end(s, t, 60);
     synth_close(s, true);
     struct sonde_trace   *trace = scratch_open(path);
     struct sonde_summary *m = build(trace);

@@ -4,7 +4,7 @@ import json
 import sys
 
 from .. import _record, _recording
-from . import _cuda
+from . import _compiled as _generated, _cuda
 from ._probe import library
 
 _compiled = None  # the switch for compiled code, while it is on
@@ -94,6 +94,7 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
     if _compiled is None:
         _compiled = _CompiledRanges()
         _compiled.put_on()
+    _generated.record(modules)
     if cuda:
         _cuda.start(share)
 
@@ -105,6 +106,7 @@ def detach():
     if _of_run is not None:
         attach(**_of_run)
         return
+    _generated.record(False)
     _record.torch_stop()
     if _compiled is not None:
         _compiled.take_off()

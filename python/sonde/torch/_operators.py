@@ -133,6 +133,13 @@ def leave_run():
         _attach.detach()
 
 
+def watch_compiled(owner, wanted):
+    """Notes the modules of what torch.compile compiles, from a profile's start, in steps that are not recorded too."""
+    if torch_module() is not None:
+        from . import _compiled
+        (_compiled.watch if wanted else _compiled.unwatch)(id(owner))
+
+
 def _detach():
     _record_frames(False)
     _steps.unwatch()

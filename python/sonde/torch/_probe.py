@@ -29,7 +29,8 @@ from .._core import Error
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
             "probes/torch/torch_arguments.h", "probes/torch/torch_calls.h", "probes/torch/torch_collectives.h",
-            "probes/torch/torch_hooks.h", "probes/torch/torch_inputs.h", "probes/torch/torch_modulecalls.h",
+            "probes/torch/torch_compiledcode.h", "probes/torch/torch_hooks.h", "probes/torch/torch_inputs.h",
+            "probes/torch/torch_kernels.h", "probes/torch/torch_modulecalls.h",
             "probes/torch/torch_modules.h", "probes/torch/torch_modulewalk.h", "probes/torch/torch_names.h", "probes/torch/torch_places.h",
             "probes/torch/torch_scripted.h", "probes/torch/torch_thread.h", "pystack/interpreter/py_layout.h", "pystack/interpreter/py_layouts.def",
             "pystack/interpreter/pyframes.h", "format/known.h", "format/known.def", "format/limits.h",

@@ -149,6 +149,8 @@ class profile(Metadata):
         """Begins, as the schedule's first step says."""
         if self.record_steps and not _operators.is_guest_of_run():
             _steps.by_hand(id(self))
+        if self.with_modules:
+            _operators.watch_compiled(self, True)
         self._move(NONE, self.current_action)
         self._enter_step()
 
@@ -157,6 +159,8 @@ class profile(Metadata):
         self._leave_step()
         _steps.forget(id(self))
         self._move(self.current_action, None)
+        if self.with_modules:
+            _operators.watch_compiled(self, False)
         if self.record_steps and self._result is None:
             self._say_never_recorded()
 

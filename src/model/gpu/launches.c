@@ -49,6 +49,33 @@ static uint32_t add_place(struct snd_launches *l, const struct snd_where *where)
     return l->place_count++;
 }
 
+/*
+ * The path of what runs backward in compiled code: COMPILED ("REL|PATH"), within its forward operator's
+ * module. A text of l->within.
+ */
+static uint32_t module_within(struct snd_launches *l, uint32_t module, const struct snd_text *text)
+{
+    const char         *bar = memchr(text->bytes, '|', text->length);
+    size_t              length = bar ? (size_t)(bar - text->bytes) : text->length;
+    struct sonde_buffer path = { 0 };
+    uint32_t            at = SONDE_NONE;
+
+    if (module != SONDE_NONE && length == 0)
+        return module;
+    if (module != SONDE_NONE) {
+        struct sonde_text above = snd_where_module(l, &(struct snd_where){ .module = module });
+        snd_buf_put(&path, above.bytes, above.length);
+        snd_buf_put(&path, ".", 1);
+        snd_buf_put(&path, text->bytes, length);
+    } else if (bar) {
+        snd_buf_put(&path, bar + 1, text->length - length - 1);
+    }
+    if (path.length > 0 && !snd_texts_add(&l->within, path.bytes, path.length, &at))
+        give_up(l);
+    sonde_buffer_release(&path);
+    return at == SONDE_NONE ? SONDE_NONE : SND_WHERE_WITHIN | at;
+}
+
 uint32_t snd_where_now(struct snd_launches *l, const struct snd_lane *lane,
                        const struct snd_open_range *innermost)
 {
@@ -67,6 +94,10 @@ uint32_t snd_where_now(struct snd_launches *l, const struct snd_lane *lane,
             where.stack = forward->stack;
         }
         where.module = module != 0 ? snd_name_of(lane->from, module) : SONDE_NONE;
+        uint32_t compiled = r->is_back && r->compiled ? snd_name_of(lane->from, r->compiled)
+                                                      : SONDE_NONE;
+        if (compiled != SONDE_NONE)
+            where.module = module_within(l, where.module, &l->trace->names.items[compiled]);
     }
     return add_place(l, &where);
 }
@@ -85,7 +116,9 @@ struct sonde_text snd_where_module(const struct snd_launches *l, const struct sn
 {
     if (where->module == SONDE_NONE)
         return (struct sonde_text){ "", 0 };
-    const struct snd_text *text = &l->trace->names.items[where->module];
+    bool                   within = where->module & SND_WHERE_WITHIN;
+    const struct snd_text *text = within ? &l->within.items[where->module & ~SND_WHERE_WITHIN]
+                                         : &l->trace->names.items[where->module];
     const char            *bar = memchr(text->bytes, '|', text->length); /* its class follows */
     return (struct sonde_text){ text->bytes, bar ? (size_t)(bar - text->bytes) : text->length };
 }
@@ -379,5 +412,6 @@ void snd_launches_release(struct snd_launches *l)
     snd_map_release(&l->by_correlation);
     snd_map_release(&l->by_place);
     snd_map_release(&l->by_sequence);
+    snd_texts_release(&l->within);
     *l = (struct snd_launches){ 0 };
 }

@@ -15,6 +15,7 @@
 #include "model/ranges/assembly.h"
 
 #define SND_WHERE_STEP (SONDE_NONE - 1) /* name of all ProfilerStep#N */
+#define SND_WHERE_WITHIN 0x40000000u    /* a module that is a text of snd_launches.within */
 
 /* Where the host was. Names are numbers of trace->names, ids are the process's; or none. */
 struct snd_where {
@@ -40,6 +41,7 @@ struct snd_launches {
     uint32_t            place_count, place_room;
     uint32_t           *first; /* of each thread, and one more */
     struct snd_map      by_correlation, by_place;
+    struct snd_texts    within; /* paths that no record has whole: of backward code that was compiled */
     struct snd_map      by_sequence;
     struct snd_forward {
         int64_t  outer_ns, inner_ns;

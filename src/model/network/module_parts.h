@@ -60,7 +60,7 @@ struct sonde_modules {
     uint32_t                   count, node_room, own_room;
     struct snd_map             by_name; /* (parent, text of the last part) */
     struct snd_texts           texts;   /* parts of paths, paths, classes */
-    struct snd_map             by_path; /* number of the whole path's text in trace->names */
+    struct snd_map             by_path; /* number of the whole path's text in trace->names; module, 1: within it */
     struct snd_map             by_sequence;
     struct snd_module_forward *forwards;
     uint32_t                   forward_count, forward_room;
@@ -87,6 +87,13 @@ uint32_t snd_module_find(struct sonde_modules *m, struct sonde_text path);
 
 /* The module whose path a string of the lane's process is. */
 uint32_t snd_module_of(struct sonde_modules *m, const struct snd_lane *lane, uint32_t id);
+
+/*
+ * The module of a range in compiled code: `compiled` is its COMPILED attribute (0: it has none), a string of
+ * the lane's process; `module` is the one that the code runs in.
+ */
+uint32_t snd_module_within(struct sonde_modules *m, const struct snd_lane *lane, uint32_t module,
+                           uint32_t compiled);
 
 /* Whether a module is `ancestor`, or one inside it. */
 bool snd_module_lies_in(const struct sonde_modules *m, uint32_t module, uint32_t ancestor);

@@ -111,3 +111,38 @@ uint32_t snd_module_of(struct sonde_modules *m, const struct snd_lane *lane, uin
         snd_assembly_stop(&m->assembly);
     return at;
 }
+
+/* "one.norm|Net.one.norm": below the module that the code runs in, or by itself. */
+static uint32_t find_within(struct sonde_modules *m, uint32_t module, const struct snd_text *text)
+{
+    const char *bar = memchr(text->bytes, '|', text->length);
+    size_t      length = bar ? (size_t)(bar - text->bytes) : text->length;
+
+    if (module == SND_NO_MODULE)
+        return bar ? snd_module_find(m, (struct sonde_text){ bar + 1, text->length - length - 1 })
+                   : SND_NO_MODULE;
+    struct sonde_text above = m->nodes[module].path;
+    char              path[PATH_MAX_BYTES];
+    if (length == 0 || above.length + 1 + length > sizeof path)
+        return module;
+    memcpy(path, above.bytes, above.length);
+    path[above.length] = '.';
+    memcpy(path + above.length + 1, text->bytes, length);
+    return snd_module_find(m, (struct sonde_text){ path, above.length + 1 + length });
+}
+
+uint32_t snd_module_within(struct sonde_modules *m, const struct snd_lane *lane, uint32_t module,
+                           uint32_t compiled)
+{
+    uint32_t name = compiled != 0 ? snd_name_of(lane->from, compiled) : UINT32_MAX, at;
+
+    if (name == UINT32_MAX)
+        return module;
+    struct snd_key key = { name, module, 1 };
+    if (snd_map_get(&m->by_path, key, &at))
+        return at;
+    at = find_within(m, module, &m->trace->names.items[name]);
+    if (!snd_map_put(&m->by_path, key, at))
+        snd_assembly_stop(&m->assembly);
+    return at;
+}

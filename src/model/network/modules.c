@@ -3,7 +3,8 @@
  * model/network/modules.c - what each module of a network cost, forward and backward.
  *
  * Every range is one module's: that of its MODULE attribute, or of the range it lies in; a
- * backward one's is its forward operator's, which has the same sequence number. Self times,
+ * backward one's is its forward operator's, which has the same sequence number. In compiled code the
+ * forward operator is the whole of it: there COMPILED has the module within that operator's. Self times,
  * FLOPs and bytes are added up by module, and then from the leaves to the root, so that nothing
  * counts twice.
  */
@@ -79,6 +80,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     if (r->is_back || engine) {
         module = r->is_back ? find_backward(m, lane, r->back_thread, r->back_sequence)
                             : find_backward(m, lane, r->fwd_thread, r->sequence);
+        module = snd_module_within(m, lane, module, r->compiled);
         if (r->scope == SONDE_SCOPE_BACKWARD && r->sequence >= 0)
             v->backward = module;
         v->module = v->taker = SND_NO_MODULE; /* the forward pass is over */
@@ -90,7 +92,8 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         /* A scripted model is one operator, in which those of its modules are. */
         bool enters = around == SND_NO_MODULE || parent->range.scope == SONDE_SCOPE_USER ||
                       (around != module && snd_module_lies_in(m, module, around));
-        if (enters && r->scope != SONDE_SCOPE_USER && r->api == 0)
+        /* What is compiled calls no modules: there is nothing to infer. */
+        if (enters && r->compiled == 0 && r->scope != SONDE_SCOPE_USER && r->api == 0)
             snd_module_infer(m, v, module, r->name);
     }
     if (r->scope != SONDE_SCOPE_USER && r->scope != SONDE_SCOPE_PYTHON)

@@ -64,7 +64,7 @@ struct snd_range {
     uint64_t key;                /* by which an END_KEY finds it; 0 none */
     uint64_t frame;              /* FRAME attribute of a Python call; 0 none */
     uint64_t awaited;            /* AWAITED attribute: raw ticks */
-    uint32_t name, shapes, stack, module;
+    uint32_t name, shapes, stack, module, compiled;
     uint32_t strides, arguments, overload, fwd_thread, keywords;
     uint32_t children;     /* direct ones so far */
     uint32_t node;         /* the consumer's own: tree.c, events.c, modules.c */

@@ -21,6 +21,7 @@ static inline void describe(struct snd_range *r, const struct snd_call_record *c
     r->overload = call->overload;
     r->stack = call->stack != 0 ? call->stack : r->stack;
     r->module = call->module != 0 ? call->module : r->module;
+    r->compiled = call->compiled;
     r->keywords = call->keywords;
     r->fwd_thread = (uint32_t)call->fwd_thread;
     r->scope = snd_scope_of(call->scope);
@@ -44,7 +45,8 @@ void snd_call_keep(const struct snd_table_call *call, const uint64_t *sequence, 
     attrs[SND_ATTR_SCOPE] = record->scope;
     attrs[SND_ATTR_ASYNC] = 1;
     attrs[SND_ATTR_SEQUENCE] = sequence ? *sequence : 0;
-    *attr_mask = call->attr_mask | (uint32_t)(sequence != NULL) << SND_ATTR_SEQUENCE;
+    *attr_mask = (call->attr_mask & ((1u << SND_RANGE_ATTRS) - 1)) | (uint32_t)(sequence != NULL)
+                                                                         << SND_ATTR_SEQUENCE;
 }
 
 void snd_assembly_on_call(void *user, uint32_t thread, int64_t ns,

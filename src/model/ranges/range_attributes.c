@@ -25,6 +25,8 @@ static uint32_t *find_number(struct snd_range *r, uint8_t key)
         return &r->stack;
     case SND_ATTR_MODULE:
         return &r->module;
+    case SND_ATTR_COMPILED:
+        return &r->compiled;
     case SND_ATTR_FWD_THREAD:
         return &r->fwd_thread;
     case SND_ATTR_OVERLOAD:

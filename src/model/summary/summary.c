@@ -31,21 +31,22 @@ struct sonde_summary {
     struct sonde_summary_totals totals;
     struct sonde_thread_row    *threads;
     struct snd_steps            steps;
-    struct snd_map              links;      /* arrows with one end so far: which */
-    struct snd_map              held;       /* (device, process, address) of what is allocated */
-    uint64_t                    unmatched;  /* frees of what was not */
-    uint64_t                    compiled;   /* runs of inductor's code in a module */
-    int64_t                    *uncounted;  /* self time of each name's ranges without FLOPs */
-    int64_t                     self_ns;    /* of all */
-    int64_t                    *covered_ns; /* of each thread: until when it is counted as busy */
-    struct sampled             *sampled;    /* of each thread that has samples */
-    bool                        has_shapes;
-    struct sonde_ledger_item    ledger[SND_LEDGER_COUNT];
-    size_t                      ledger_count;
-    struct snd_rider            rider;
-    struct snd_assembly_stats   stats; /* of the walk */
-    uint32_t                    loans; /* of a shared one, not given back */
-    bool                        out_of_memory;
+    struct snd_map              links;     /* arrows with one end so far: which */
+    struct snd_map              held;      /* (device, process, address) of what is allocated */
+    uint64_t                    unmatched; /* frees of what was not */
+    uint64_t                    compiled;  /* runs of inductor's code in a module, undivided */
+    uint64_t       *divided;    /* of each thread: ranges of the present run that have a module */
+    int64_t        *uncounted;  /* self time of each name's ranges without FLOPs */
+    int64_t         self_ns;    /* of all */
+    int64_t        *covered_ns; /* of each thread: until when it is counted as busy */
+    struct sampled *sampled;    /* of each thread that has samples */
+    bool            has_shapes;
+    struct sonde_ledger_item  ledger[SND_LEDGER_COUNT];
+    size_t                    ledger_count;
+    struct snd_rider          rider;
+    struct snd_assembly_stats stats; /* of the walk */
+    uint32_t                  loans; /* of a shared one, not given back */
+    bool                      out_of_memory;
 };
 
 /* -------------------------------------------------------------- first walk */
@@ -88,6 +89,19 @@ static bool is_compiled(const struct snd_text *name)
            memcmp(name->bytes, begin, sizeof begin - 1) == 0;
 }
 
+/* A run of compiled code in a module is undivided if nothing in it has a module from the compiler. */
+static void note_compiled(struct sonde_summary *s, const struct snd_lane *lane,
+                          const struct snd_range *r)
+{
+    uint64_t *divided = &s->divided[lane->thread];
+
+    *divided += r->compiled != 0;
+    if (!is_compiled(&s->trace->names.items[r->name]))
+        return;
+    s->compiled += r->module != 0 && *divided == 0;
+    *divided = 0;
+}
+
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
@@ -100,8 +114,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     else if (!parent)
         add_busy(s, lane, &range->range);
     note_uncounted(s, &range->range);
-    s->compiled += range->range.module != 0 &&
-                   is_compiled(&s->trace->names.items[range->range.name]);
+    note_compiled(s, lane, &range->range);
 }
 
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
@@ -307,8 +320,9 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
     s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
     s->uncounted = calloc((size_t)trace->names.count + 1, sizeof *s->uncounted);
     s->covered_ns = calloc((size_t)trace->thread_count + 1, sizeof *s->covered_ns);
+    s->divided = calloc((size_t)trace->thread_count + 1, sizeof *s->divided);
     s->sampled = calloc((size_t)trace->thread_count + 1, sizeof *s->sampled);
-    if (!s->covered_ns || !s->sampled || !s->threads || !s->uncounted) {
+    if (!s->covered_ns || !s->divided || !s->sampled || !s->threads || !s->uncounted) {
         sonde_summary_free(s);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     }
@@ -382,6 +396,7 @@ void sonde_summary_free(struct sonde_summary *s)
     snd_steps_release(&s->steps);
     free(s->uncounted);
     free(s->covered_ns);
+    free(s->divided);
     free(s->sampled);
     snd_map_release(&s->links);
     snd_map_release(&s->held);

@@ -19,6 +19,7 @@
 #include "probes/torch/torch_calls.h"
 #include "probes/torch/torch_collectives.h"
 #include "probes/torch/torch_hooks.h"
+#include "probes/torch/torch_kernels.h"
 #include "probes/torch/torch_modulecalls.h"
 #include "probes/torch/torch_names.h"
 #include "probes/torch/torch_thread.h"
@@ -367,4 +368,32 @@ extern "C" const char *sonde_torch_error(void)
 extern "C" const char *sonde_torch_describe(void)
 {
     return description;
+}
+
+extern "C" void sonde_torch_compiled(void *code, int is_backward,
+                                     const struct sonde_torch_line *lines, size_t count)
+{
+#ifndef SND_PYFRAMES_MISSING
+    try {
+        auto *compiled = new CompiledCode{ code, is_backward != 0, {} };
+        for (size_t i = 0; i < count; i++)
+            compiled->lines.push_back(
+                { lines[i].first, lines[i].last, lines[i].within, lines[i].alone });
+        if (add_compiled(compiled))
+            Py_INCREF(static_cast<PyObject *>(code));
+        else
+            delete compiled;
+    } catch (const std::exception &) {
+        /* out of memory: nothing is known of this code */
+    }
+#endif
+}
+
+extern "C" void *sonde_torch_kernel(void *kernel, const char *name)
+{
+#ifndef SND_PYFRAMES_MISSING
+    return make_kernel(static_cast<PyObject *>(kernel), name);
+#else
+    return nullptr;
+#endif
 }

@@ -20,7 +20,8 @@
  *   STACKS    STACK: Python frames. A module's own call is the frame "nn.Module: Class_n".
  *   MODULES   MODULE: "Net.layer1.0.conv", the class of the outermost module and the names on
  *             the way in. Metadata "module Net.layer1.0.conv": its class and parameters, as JSON.
- *             MODULE_CALL and MODULE_RETURN where a module's call begins and ends.
+ *             MODULE_CALL and MODULE_RETURN where a module's call begins and ends. In compiled code
+ *             COMPILED, by what the compiler said of its kernels; its C++ kernels are ranges.
  *   OVERLOADS OVERLOAD of each operator that has one.
  * And as metadata of each trace file: "torch.thread TID", torch's number of an OS thread;
  * "torch.probe", what is on and how; the notes.
@@ -76,6 +77,22 @@ SONDE_TORCH_API const char *sonde_torch_error(void);
 
 /* What is recorded and how, as JSON; "missing" lists what was requested and is not available. */
 SONDE_TORCH_API const char *sonde_torch_describe(void);
+
+/* Lines of generated code that call a kernel, and its module: see torch_compiledcode.h. */
+struct sonde_torch_line {
+    int         first, last;
+    const char *within, *alone;
+};
+
+/* `code`: a PyCodeObject. Keeps it; copies the lines. Needs the interpreter lock, as the next. */
+SONDE_TORCH_API void sonde_torch_compiled(void *code, int is_backward,
+                                          const struct sonde_torch_line *lines, size_t count);
+
+/*
+ * A Python object that is called as `kernel` is, and is a range with that name while the probe is on.
+ * Owns: the caller, a new reference. NULL: with an exception, or where frames cannot be read.
+ */
+SONDE_TORCH_API void *sonde_torch_kernel(void *kernel, const char *name);
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@
 namespace
 {
 
-constexpr PlaceSlot NOWHERE = { 0, 0, 0 };
+constexpr PlaceSlot NOWHERE = { 0, 0, 0, 0 };
 
 /* Such as a collective. Only user ranges can be, and the query is a call into torch. */
 inline bool is_async(const at::RecordFunction &fn)
@@ -78,6 +78,7 @@ NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags,
     call.is_async = is_async(fn);
     call.stack = place->stack;
     call.module = place->module;
+    call.compiled = place->compiled;
     if (flags & SONDE_TORCH_OVERLOADS)
         call.overload = overload_id(fn);
     if (flags & SONDE_TORCH_SHAPES) {

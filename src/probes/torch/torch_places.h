@@ -15,6 +15,7 @@
 #include "pystack/interpreter/pyframes.h"
 #include "format/limits.h"
 #include "probes/torch/shim.h"
+#include "probes/torch/torch_compiledcode.h"
 #include "probes/torch/torch_modules.h"
 #include "probes/torch/torch_scripted.h"
 #include "probes/torch/torch_thread.h"
@@ -206,6 +207,25 @@ NOINLINE uint32_t python_stack(Thread *thread, const std::vector<snd_pyframe *> 
     return stack;
 }
 
+/* Of backward code only `compiled` says where it is: below its forward operator's module. */
+void place_module(Thread *thread, PlaceSlot *slot, const std::vector<PyObject *> &modules,
+                  const Scripted &scripted, const CompiledPlace &compiled)
+{
+    std::string path = modules.empty() ? "" : module_path(thread, modules) + scripted.path;
+
+    if (compiled.line) {
+        const CompiledLine &line = *compiled.line;
+        std::string         text = line.within + "|" + line.alone;
+        slot->compiled = sonde_intern(text.data(), text.size());
+        if (compiled.is_backward || path.empty())
+            path = compiled.is_backward ? path : line.alone;
+        else if (!line.within.empty())
+            path += "." + line.within;
+    }
+    if (!path.empty())
+        slot->module = sonde_intern(path.data(), path.size());
+}
+
 NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyframe *top,
                          const Scripted &scripted)
 {
@@ -217,20 +237,18 @@ NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyf
              f = snd_pyframe_real(snd_pyframe_caller(f)))
             frames.push_back(f);
         keep_known(thread, frames, modules);
-        slot->stack = slot->module = 0;
+        slot->stack = slot->module = slot->compiled = 0;
         if (settings.flags & SONDE_TORCH_STACKS) {
             slot->stack = python_stack(thread, frames, f != nullptr);
             for (size_t i = scripted.stack.size(); i-- > 0;)
                 if (uint32_t frame = scripted_frame(scripted.stack[i]))
                     slot->stack = stack_id(thread, slot->stack, frame);
         }
-        if ((settings.flags & SONDE_TORCH_MODULES) && !modules.empty()) {
-            std::string path = module_path(thread, modules) + scripted.path;
-            slot->module = sonde_intern(path.data(), path.size());
-        }
+        if (settings.flags & SONDE_TORCH_MODULES)
+            place_module(thread, slot, modules, scripted, compiled_place(top));
         slot->hash = hash;
     } catch (const std::exception &) {
-        *slot = { 0, 0, 0 };
+        *slot = { 0, 0, 0, 0 };
     }
 }
 
@@ -239,13 +257,19 @@ template <uint32_t FLAGS> inline const PlaceSlot *place_of(Thread *thread, snd_p
 {
     uint64_t    hash = thread->seed + 3 + ODD * modules_gone.load(std::memory_order_relaxed);
     const void *module_code = settings.module_code;
+    bool        seeks = (FLAGS & SONDE_TORCH_MODULES) && has_compiled_code();
     int         left = SND_PYTHON_FRAMES_MAX;
 
     for (const snd_pyframe *f = top; f && left > 0; f = snd_pyframe_caller(f), left--) {
         if (FLAGS & SONDE_TORCH_STACKS)
             hash = stir(hash, snd_pyframe_place(f));
-        if (snd_pyframe_code(f) == module_code)
+        if (snd_pyframe_code(f) == module_code) {
             hash = stir(hash, reinterpret_cast<uintptr_t>(snd_pyframe_self(f)));
+            seeks = false;
+        } else if (UNLIKELY(seeks) && find_compiled(snd_pyframe_code(f))) {
+            hash = stir(hash, snd_pyframe_place(f));
+            seeks = false;
+        }
     }
     Scripted scripted;
     if (FLAGS & SONDE_TORCH_MODULES) {

@@ -104,7 +104,7 @@ struct alignas(64) CallLine {
 };
 struct PlaceSlot {
     uint64_t hash;
-    uint32_t stack, module;
+    uint32_t stack, module, compiled;
 };
 
 struct Open {

@@ -234,6 +234,12 @@ static PyMethodDef methods[] = {
     { "torch_stop", METHOD(snd_py_torch_stop), METH_NOARGS, NULL },
     { "torch_describe", METHOD(snd_py_torch_describe), METH_NOARGS,
       "torch_describe() -> str: what is recorded of torch and how, as JSON" },
+    { "torch_compiled", METHOD(snd_py_torch_compiled), METH_VARARGS,
+      "torch_compiled(code, is_backward, lines): lines of generated code that call a kernel, and "
+      "its module: (first, last, path below the module that the code runs in, path if in none)" },
+    { "torch_kernel", METHOD(snd_py_torch_kernel), METH_VARARGS,
+      "torch_kernel(kernel, name) -> an object that is called as the kernel is, and is a range "
+      "meanwhile; None: the probe has none" },
     { "cuda_start", METHOD(cuda_start), METH_VARARGS | METH_KEYWORDS,
       "cuda_start(library, cupti=None, share=False) -> str: the GPUs' work from now on; what is "
       "missing, or ''" },

@@ -16,6 +16,9 @@ static struct {
     void (*stop)(void);
     const char *(*error)(void);
     const char *(*describe)(void);
+    /* NULL: the probe that needs no C++ compiler has no modules. */
+    void (*compiled)(void *, int, const struct sonde_torch_line *, size_t);
+    void *(*kernel)(void *, const char *);
 } probe;
 
 static void *find_symbol(const char *name)
@@ -44,6 +47,9 @@ static int open_probe(PyObject *(*error_class)(void), const char *path)
     memcpy(&probe.stop, &symbols[1], sizeof symbols[1]);
     memcpy(&probe.error, &symbols[2], sizeof symbols[2]);
     memcpy(&probe.describe, &symbols[3], sizeof symbols[3]);
+    void *more[] = { find_symbol("sonde_torch_compiled"), find_symbol("sonde_torch_kernel") };
+    memcpy(&probe.compiled, &more[0], sizeof more[0]);
+    memcpy(&probe.kernel, &more[1], sizeof more[1]);
     return 1;
 }
 
@@ -130,4 +136,49 @@ PyObject *snd_py_torch_describe(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     return PyUnicode_FromString(probe.library ? probe.describe() : "");
+}
+
+/* (first, last, within, alone) as a line; false with an exception set. */
+static int read_line(PyObject *item, struct sonde_torch_line *line)
+{
+    return PyArg_ParseTuple(item, "iiss", &line->first, &line->last, &line->within, &line->alone);
+}
+
+PyObject *snd_py_torch_compiled(PyObject *module, PyObject *args)
+{
+    PyObject *code = NULL, *list = NULL;
+    int       is_backward = 0;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OpO!:torch_compiled", &code, &is_backward, &PyList_Type, &list))
+        return NULL;
+    Py_ssize_t               count = PyList_Size(list);
+    struct sonde_torch_line *lines = PyMem_Calloc((size_t)count + 1, sizeof *lines);
+    if (!lines)
+        return PyErr_NoMemory();
+    int good = 1;
+    for (Py_ssize_t i = 0; i < count && good; i++)
+        good = read_line(PyList_GetItem(list, i), &lines[i]);
+    if (good && probe.compiled)
+        probe.compiled(code, is_backward, lines, (size_t)count);
+    PyMem_Free(lines);
+    if (!good)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *snd_py_torch_kernel(PyObject *module, PyObject *args)
+{
+    PyObject   *kernel = NULL;
+    const char *name = NULL;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Os:torch_kernel", &kernel, &name))
+        return NULL;
+    PyObject *made = probe.kernel ? probe.kernel(kernel, name) : NULL;
+    if (!made && PyErr_Occurred())
+        return NULL;
+    if (!made)
+        Py_RETURN_NONE;
+    return made;
 }

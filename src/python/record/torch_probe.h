@@ -16,5 +16,8 @@ PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyO
 /* Methods without arguments. */
 PyObject *snd_py_torch_stop(PyObject *module, PyObject *unused);
 PyObject *snd_py_torch_describe(PyObject *module, PyObject *unused);
+/* torch_compiled(code, is_backward, lines), torch_kernel(kernel, name): see their docstrings. */
+PyObject *snd_py_torch_compiled(PyObject *module, PyObject *args);
+PyObject *snd_py_torch_kernel(PyObject *module, PyObject *args);
 
 #endif

@@ -203,6 +203,7 @@ size_t snd_call_attrs(const struct snd_call_record *call,
         { SND_ATTR_STACK, call->stack },
         { SND_ATTR_MODULE, call->module },
         { SND_ATTR_KEYWORDS, call->keywords },
+        { SND_ATTR_COMPILED, call->compiled },
         { SND_ATTR_ASYNC, (call->flags & SND_CALL_ASYNC) != 0 },
     };
     size_t count = 0;
@@ -219,11 +220,11 @@ static bool parse_call(struct parser *p, uint32_t id, const uint8_t *data, size_
     struct snd_table_call call = { 0 };
     struct snd_call_attr  attrs[SND_CALL_ATTRS];
 
-    if (size < sizeof call.record || !is_plausible(p, id, t->call_count))
+    if (size < SND_CALL_PLAIN || !is_plausible(p, id, t->call_count))
         return true;
     if (!make_entry(&t->calls, &t->call_count, &t->call_room, id, sizeof *t->calls))
         return false;
-    memcpy(&call.record, data, sizeof call.record);
+    memcpy(&call.record, data, size < sizeof call.record ? SND_CALL_PLAIN : sizeof call.record);
     for (size_t i = snd_call_attrs(&call.record, attrs); i-- > 0;)
         call.attr_mask |= 1u << attrs[i].key;
     t->calls[id] = call;

@@ -383,9 +383,10 @@ uint32_t sonde_intern_call(const struct sonde_op_call *call)
                  (call->is_async ? SND_CALL_ASYNC : 0u),
         .keywords = call->keywords,
         .fwd_thread = call->fwd_thread,
+        .compiled = call->compiled,
     };
 
-    return intern_alone(SND_REC_CALL, &record, sizeof record);
+    return intern_alone(SND_REC_CALL, &record, call->compiled ? sizeof record : SND_CALL_PLAIN);
 }
 
 uint32_t sonde_intern_queue(const struct sonde_queue *queue)
