@@ -143,6 +143,7 @@ export interface Tree {
   key: string;
   title: string;
   count_title: string;
+  isBytes: boolean; // its numbers are bytes, not ns
   depth: Uint32Array;
   name: Uint32Array;
   total: Float64Array;
@@ -158,6 +159,7 @@ export interface TreeHead {
   key: string;
   title: string;
   count_title: string;
+  measure?: string; // "bytes"; else its numbers are ns
   unit?: string; // of a comparison: what times are of, a step or a run, and how many each side has
   a_units?: number;
   b_units?: number;

@@ -247,6 +247,7 @@ function decodeTree(about: TreeHead, nodes: Blocks, before: Blocks): Tree {
     key: about.key,
     title: about.title,
     count_title: about.count_title,
+    isBytes: about.measure === "bytes",
     ...(before.count > 0 ? { before: decodeBefore(about, before) } : {}),
     depth: new Uint32Array(n),
     name: new Uint32Array(n),

@@ -44,7 +44,7 @@ export class Flame implements Part {
 
   constructor(private trace: Trace, lanes: Lane[], private palette: Palette, key: string) {
     const ordered = lanes.filter((lane) => lane.kind === "spans" && lane.thread >= 0 && lane.rows.length > 0);
-    this.sources = [...trace.trees.map((tree) => ({ key: tree.key, title: tree.title, tree })), ...ordered.map((lane, i) => ({ key: `time-${i}`, title: `In order of time: ${lane.title}`, lane }))];
+    this.sources = [...trace.trees.filter((tree) => tree.name.length > 0).map((tree) => ({ key: tree.key, title: tree.title, tree })), ...ordered.map((lane, i) => ({ key: `time-${i}`, title: `In order of time: ${lane.title}`, lane }))];
     this.source = this.sources.find((source) => source.key === key) ?? this.sources[0];
     this.search = searchBox("Search names", (text) => this.find(text));
     this.element = el("section.flamegraph", { "aria-label": "Flame graph" });
@@ -140,7 +140,7 @@ export class Flame implements Part {
     this.canvas.addEventListener("dblclick", () => this.zoomTo(this.selected));
     this.canvas.addEventListener("pointermove", (event) => {
       const [id] = at(event);
-      this.canvas.title = id < 0 ? "" : `${this.trace.head.texts[this.layout.spans.name[id]]} · ${format.timeNs(this.length(id))}`;
+      this.canvas.title = id < 0 ? "" : `${this.trace.head.texts[this.layout.spans.name[id]]} · ${this.amount(this.length(id))}`;
     });
     this.canvas.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
@@ -150,6 +150,10 @@ export class Flame implements Part {
       } else this.show(zoomAround(this.window, timeAt(event.offsetX), 1.0015 ** event.deltaY));
       event.preventDefault();
     }, { passive: false });
+  }
+
+  private amount(value: number): string {
+    return this.source.tree?.isBytes ? format.bytes(value) : format.timeNs(value);
   }
 
   private length(id: number): number {
@@ -231,9 +235,9 @@ export class Flame implements Part {
     }
     const { tree } = this.source;
     const name = this.trace.head.texts[this.layout.spans.name[id]];
-    const facts: [string, string][] = tree?.before ? changeFacts(this.trace, tree, id) : [["Total", format.timeNs(this.length(id))], ["Share", format.percent(this.length(id), this.layout.whole)]];
+    const facts: [string, string][] = tree?.before ? changeFacts(this.trace, tree, id) : [["Total", this.amount(this.length(id))], ["Share", format.percent(this.length(id), this.layout.whole)]];
     if (tree && !tree.before) {
-      facts.push(["Self", format.timeNs(tree.self[id])], [tree.count_title.charAt(0).toUpperCase() + tree.count_title.slice(1), String(tree.count[id])]);
+      facts.push(["Self", this.amount(tree.self[id])], [tree.count_title.charAt(0).toUpperCase() + tree.count_title.slice(1), String(tree.count[id])]);
     }
     if (tree) {
       if (tree.place[id]) facts.push(["Place", this.trace.head.texts[tree.place[id]]]);

@@ -298,6 +298,52 @@ def test_flame_graph_of_samples_and_in_order_of_time(opened):
     assert page.locator("dd[data-fact=Total]").text_content() == "5.000us"
 
 
+@pytest.mark.parametrize("tree, key, blocks", [("heap-peak", "peak_bytes", "peak_blocks"), ("heap-left", "leaked_bytes", "leaked_blocks")])
+def test_flame_graphs_of_a_heap_have_the_bytes_of_json(opened, tree, key, blocks):
+    trace, shown = opened("heap")
+    page = shown.go(f"flame/{tree}")
+    told = read_json("report", trace, "--view", "heap", "--json", "--rows", "-1")
+    heaps = {"malloc": "malloc", "mapped": "mapped memory"}
+    sums = {heaps[memory]: sum(row[key] for row in told["rows"] if row["memory"] == memory) for memory in heaps}
+    page.locator(".flamegraph canvas").focus()
+    found = {}
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+        name = page.locator("main > .flamegraph").get_attribute("data-selected")
+        found[name] = page.locator("dd[data-fact=Total]").text_content(), int(page.locator("dd[data-fact=Blocks]").text_content())
+    count = {heaps[memory]: sum(row[blocks] for row in told["rows"] if row["memory"] == memory) for memory in heaps}
+    assert {name: n for name, (_, n) in found.items()} == {name: n for name, n in count.items() if sums[name] > 0}
+    for name, (text, _) in found.items():
+        number, unit = text.split()
+        assert float(number) == pytest.approx(sums[name] / {"B": 1, "KB": 1024, "MB": 1048576}[unit], abs=0.006)
+    # Search adds up what a function of the stacks holds, as the rows have it.
+    inner = next(row for row in told["rows"] if row[key] > 0 and row["memory"] == "malloc")["stack"][0].split(" (")[0]
+    mine = sum(row[key] for row in told["rows"] if any(frame.split(" (")[0] == inner for frame in row["stack"]))
+    page.get_by_label("Search names").fill(inner)
+    assert page.locator(".flamegraph .count").text_content().endswith(f", {100 * mine / sum(sums.values()):.1f} %")
+
+
+def test_a_heap_and_samples_open_with_a_flame_graph_of_their_own(opened):
+    for case, tree in (("heap", "heap-peak"), ("samples", "samples")):
+        _, shown = opened(case)
+        shown.go("flame")
+        assert shown.page.locator("main > .flamegraph").get_attribute("data-source") == tree
+
+
+def test_a_heap_has_something_worth_knowing(opened):
+    trace, shown = opened("heap")
+    page = shown.go("summary")
+    link = page.locator(".highlights a").filter(has_text="The heap peaks at")
+    told = read_json("report", trace, "--view", "heap", "--json", "--rows", "-1")["rows"]
+    peak = sum(row["peak_bytes"] for row in told if row["memory"] == "malloc")
+    most = max((row for row in told if row["memory"] == "malloc"), key=lambda row: row["peak_bytes"])
+    size, name, share = re.fullmatch(r"The heap peaks at ([\d.]+) KB; (.+) allocated (\d+) % of it", link.text_content()).groups()
+    assert float(size) == round(peak / 1024, 2) and int(share) == round(100 * most["peak_bytes"] / peak) and most["stack"][0].startswith(name)
+    link.click()
+    page.wait_for_selector("main > .flamegraph")
+    assert page.locator("main > .flamegraph").get_attribute("data-source") == "heap-peak"
+
+
 # ---- memory
 
 def holders(shown):

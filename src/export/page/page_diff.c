@@ -220,7 +220,7 @@ enum sonde_status snd_html_diff(struct snd_html *page, struct sonde_error *err)
     enum sonde_status st = find_unit(page, &unit, err);
 
     for (size_t i = 0; st == SONDE_OK && !page->failed && i < snd_html_tree_count; i++)
-        if ((snd_html_all_trees[i].needs & ~page->content) == 0)
+        if ((snd_html_all_trees[i].needs & ~page->content) == 0 && !snd_html_all_trees[i].is_bytes)
             st = put_tree(page, &snd_html_all_trees[i], &unit, err);
     for (size_t i = 0; st == SONDE_OK && (by = sonde_diff_source(i)) != NULL; i++)
         put_rows(page, by);

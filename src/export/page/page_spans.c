@@ -165,8 +165,9 @@ static unsigned counted(struct sonde_trace *trace)
     unsigned    content = 0;
 
     for (size_t i = 0; i < count && i < SONDE_CONTENT_VIEWS; i++)
-        if (strcmp(views[i], "functions") == 0)
-            content |= SND_HAS_FUNCTIONS;
+        content |= strcmp(views[i], "functions") == 0 ? SND_HAS_FUNCTIONS
+                   : strcmp(views[i], "heap") == 0    ? SND_HAS_HEAP
+                                                      : 0;
     return content;
 }
 

@@ -24,7 +24,8 @@ typedef void snd_html_node_fn(void *user, const struct snd_html_node *node);
 
 struct snd_html_tree {
     const char *key, *title, *count_title;
-    unsigned    needs; /* enum snd_content */
+    unsigned    needs;    /* enum snd_content */
+    bool        is_bytes; /* numbers are bytes, not ns: of one trace alone, not compared */
     /* Calls `each` for every node. */
     enum sonde_status (*walk)(struct sonde_trace *trace, snd_html_node_fn *each, void *user,
                               struct sonde_error *err);

@@ -11,6 +11,7 @@
 #include "base/text/buf.h"
 #include "base/text/plural.h"
 #include "model/gpu/gpu.h"
+#include "model/memory/heap_stacks.h"
 #include "model/summary/summary.h"
 
 #define NAMES_SHOWN 3   /* of the rows that a highlight is about */
@@ -273,6 +274,57 @@ static enum sonde_status find_memory(struct sonde_trace *trace, struct snd_highl
     return SONDE_OK;
 }
 
+/* ----------------------------------------------------------------------- heap */
+
+/* The stack that holds most at the peak, by the function that allocates. */
+static void tell_heap(struct snd_highlights *highlights, const struct sonde_trace *trace,
+                      const struct snd_heaps *heaps, const struct snd_heap *heap)
+{
+    const struct snd_heap_row *most = NULL;
+    struct sonde_frame         frame = { .function = { "(not known)", 11 }, .file = { "", 0 } };
+
+    for (uint32_t i = 0; i < heap->count; i++) {
+        const struct snd_heap_row *row = snd_heaps_row(heaps, heap->first + i);
+        if (!most || row->sums.peak_bytes > most->sums.peak_bytes)
+            most = row;
+    }
+    struct snd_highlight *highlight = most && heap->sums.peak_bytes > 0
+                                          ? add(highlights, "flame/heap-peak")
+                                          : NULL;
+    if (!highlight)
+        return;
+    (void)sonde_trace_stack(trace, heap->process, most->stack, &frame, 1);
+    SAY(highlight->text, "The heap peaks at %s; %.*s allocated %.0f %% of it",
+        show_bytes((int64_t)heap->sums.peak_bytes).text, SHORT(frame.function),
+        percent((int64_t)most->sums.peak_bytes, (int64_t)heap->sums.peak_bytes));
+    SAY(highlight->detail,
+        "%s in %" PRIu64 " block%s, at one place%s%.*s. Of all, %s in %" PRIu64
+        " block%s were not freed at the end.",
+        show_bytes((int64_t)most->sums.peak_bytes).text, most->sums.peak_blocks,
+        snd_plural(most->sums.peak_blocks), frame.file.length ? ": " : "",
+        (int)(frame.file.length < 120 ? frame.file.length : 120), frame.file.bytes,
+        show_bytes((int64_t)heap->sums.live_bytes).text, heap->sums.live_blocks,
+        snd_plural(heap->sums.live_blocks));
+}
+
+static enum sonde_status find_heap(struct sonde_trace *trace, struct snd_highlights *highlights,
+                                   struct sonde_error *err)
+{
+    struct snd_heaps      *heaps;
+    const struct snd_heap *heap, *most = NULL;
+    enum sonde_status      st = snd_heaps_new(trace, false, &heaps, err);
+
+    if (st != SONDE_OK)
+        return st;
+    for (uint32_t i = 0; (heap = snd_heaps_heap(heaps, i)) != NULL; i++)
+        if (!heap->is_mapped && (!most || heap->sums.peak_bytes > most->sums.peak_bytes))
+            most = heap;
+    if (most)
+        tell_heap(highlights, trace, heaps, most);
+    snd_heaps_free(heaps);
+    return SONDE_OK;
+}
+
 /* ---------------------------------------------------------------------- steps */
 
 static int by_size(const void *x, const void *y)
@@ -399,6 +451,7 @@ enum sonde_status snd_highlights_find(struct sonde_trace *trace, unsigned conten
         { 0, find_operators },
         { SND_HAS_WORK, find_gpu },
         { SND_HAS_MEMORY, find_memory },
+        { SND_HAS_HEAP, find_heap },
         { SND_HAS_STEPS, find_steps },
         { SND_HAS_SAMPLES, find_samples },
         { SND_HAS_FUNCTIONS, find_functions },

@@ -34,6 +34,7 @@ enum snd_content {
     SND_HAS_MEMORY = 8,
     SND_HAS_FUNCTIONS = 16,
     SND_HAS_WORK = 32, /* of GPUs */
+    SND_HAS_HEAP = 64, /* allocations by call stack */
 };
 
 /* Errors: SONDE_E_NOMEM and those of the models that it asks. */
