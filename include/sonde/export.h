@@ -238,6 +238,8 @@ struct sonde_export_options {
      */
     enum sonde_heap_bytes heap;
     bool                  no_source; /* html: no text of source files */
+    /* folded, speedscope, pprof, perf-script, callgrind: only samples that held the interpreter's lock */
+    bool gil;
     /*
      * folded, speedscope, pprof, perf-script, callgrind: the events of this counter by call stack, or of "all" that
      * sampled. NULL: all, of a trace that has no stacks of anything else
@@ -245,13 +247,11 @@ struct sonde_export_options {
     const char *counter;
     /* chrome: categories of events that are left out ("cpu_op"), then NULL; or NULL */
     const char *const *left_out;
-    /* folded, speedscope, pprof, perf-script, callgrind: only samples that held the interpreter's lock */
-    bool gil;
 };
 #define SONDE_EXPORT_OPTIONS_INIT                                                       \
     {                                                                                   \
         sizeof(struct sonde_export_options), false, SONDE_NULL_, SONDE_NULL_, 0, false, \
-            SONDE_HEAP_AUTO, false, SONDE_NULL_, SONDE_NULL_, false                     \
+            SONDE_HEAP_AUTO, false, false, SONDE_NULL_, SONDE_NULL_                     \
     }
 
 /*
