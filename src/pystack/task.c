@@ -60,10 +60,31 @@ static clockid_t clock_of(uint32_t tid)
     return (clockid_t)(~tid << 3 | 6u);
 }
 
+/* "RAN WAITED SLICES", in ns. */
+static bool read_schedule(struct snd_task *task, uint64_t *ran, uint64_t *waited)
+{
+    char text[64], *end;
+
+    if (task->sched_fd < 0)
+        task->sched_fd = open_entry(task, "schedstat");
+    if (task->sched_fd < 0 || !read_entry(task->sched_fd, text, sizeof text))
+        return false;
+    *ran = strtoull(text, &end, 10);
+    *waited = strtoull(end, NULL, 10);
+    return true;
+}
+
+bool snd_task_delay_ns(struct snd_task *task, uint64_t *ns)
+{
+    uint64_t ran;
+
+    return read_schedule(task, &ran, ns);
+}
+
 bool snd_task_cpu_ns(struct snd_task *task, uint64_t *ns)
 {
     struct timespec at;
-    char            text[64];
+    uint64_t        waited;
 
     if (task->own) {
         if (clock_gettime(clock_of(task->tid), &at) != 0)
@@ -71,12 +92,7 @@ bool snd_task_cpu_ns(struct snd_task *task, uint64_t *ns)
         *ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
         return true;
     }
-    if (task->sched_fd < 0)
-        task->sched_fd = open_entry(task, "schedstat");
-    if (task->sched_fd < 0 || !read_entry(task->sched_fd, text, sizeof text))
-        return false;
-    *ns = strtoull(text, NULL, 10);
-    return true;
+    return read_schedule(task, ns, &waited);
 }
 
 /* "NUMBER ADDRESS ..": the system call that it waits in, or "running". */

@@ -30,6 +30,9 @@ void snd_task_close(struct snd_task *task);
 /* Processor time in ns; false when the thread has ended. */
 bool snd_task_cpu_ns(struct snd_task *task, uint64_t *ns);
 
+/* How long it has been ready to run and did not, in ns; false when the thread has ended, or the kernel does not say. */
+bool snd_task_delay_ns(struct snd_task *task, uint64_t *ns);
+
 /*
  * Is it running or runnable? If not, *futex is the address of the futex that it waits on; 0 if it
  * waits for something else, or the kernel does not show it.

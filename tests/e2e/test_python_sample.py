@@ -3,9 +3,11 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -276,6 +278,33 @@ def test_who_held_the_lock(tmp_path, attached):
                             stdout=subprocess.PIPE, text=True, check=True).stdout
     micros = sum(int(line.rpartition(" ")[2]) for line in folded.splitlines())
     assert micros * 1000 == pytest.approx(sum(row["gil_ns"] for row in threads.values()), rel=0.01)
+
+
+STOPPED = """
+import os, time
+def work():
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end: sum(range(50))
+print(os.getpid(), flush=True)
+work()
+"""
+
+
+@pytest.mark.alone
+def test_a_stop_is_idle_time(tmp_path):
+    """The sampler is stopped along with its program: nobody looks at it meanwhile."""
+    (tmp_path / "stopped.py").write_text(STOPPED)
+    with subprocess.Popen([SONDE, "run", "--sample", "1000", "-o", "t.sonde", "--", sys.executable, "stopped.py"], cwd=tmp_path,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
+        pid = int(program.stdout.readline())
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.8)
+        os.kill(pid, signal.SIGCONT)
+    seen = [sample for sample in samples(tmp_path / "t.sonde") if "work" in sample["functions"]]
+    idle = sum(sample["covered_ns"] for sample in seen if not sample["state"] & (GIL | ON_CPU))
+    assert 0.7e9 < idle < 1e9
+    assert 1.3e9 < sum(sample["covered_ns"] for sample in seen) < 2.2e9
 
 
 def test_recursion_and_generators(tmp_path):

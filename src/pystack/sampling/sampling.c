@@ -3,11 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SHARE 200u     /* of a period is spent on threads that do not hold the lock */
 #define DEBT_MOST 2    /* rounds without a look at them, after one that took long */
 #define OWN_ROUNDS 16u /* the sampler's own clock is read so often: that is a call to the kernel */
+#define STOP_NS 100000000u /* a round that is later than this is asked why */
 
 /* ------------------------------------------------------------------- making */
 
@@ -20,6 +22,7 @@ enum sonde_status snd_sampling_new(const struct snd_python   *python,
     *out = s;
     if (!s)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the sampler");
+    s->self = (struct snd_task){ .sched_fd = -1, .waiting = SND_OWNFD_NONE };
     s->python = *python;
     s->recorder = *recorder;
     s->period_ns = period_ns;
@@ -60,6 +63,7 @@ struct snd_sampling_counts snd_sampling_counts(const struct snd_sampling *s)
 
 static void release(struct snd_sampling *s)
 {
+    snd_task_close(&s->self);
     snd_codes_release(&s->codes);
     snd_names_release(&s->names);
     snd_native_free(s->native);
@@ -288,6 +292,36 @@ void snd_sampling_count_own(struct snd_sampling *s)
     s->own_rounds = 0;
 }
 
+/* How long the sampling thread has been ready to run and did not. False: not known. */
+static bool ask_delay(struct snd_sampling *s, uint64_t *ns)
+{
+    if (!s->own_table ||
+        s->python.pid != getpid()) /* a descriptor that the program could see; another process */
+        return false;
+    if (s->self.tid == 0)
+        snd_task_open(&s->self, getpid(), (uint32_t)syscall(SYS_gettid));
+    return snd_task_delay_ns(&s->self, ns);
+}
+
+/*
+ * A process that is stopped (SIGSTOP, a debugger) has its sampler stopped, too: a round comes late though its thread was
+ * not kept from running. What a busy machine took is known, so that the rest is the stop.
+ */
+static void find_stop(struct snd_sampling *s)
+{
+    uint64_t late = s->round_ns != 0 && s->now_ns > s->round_ns + s->period_ns
+                        ? s->now_ns - s->round_ns - s->period_ns
+                        : 0;
+    bool     is_due = s->own_rounds == 0;
+    uint64_t before = s->delay_ns, delay;
+
+    if ((late < STOP_NS && !is_due) || !ask_delay(s, &delay))
+        return;
+    s->delay_ns = delay;
+    if (late >= STOP_NS && before != 0 && late > 2 * (delay - before))
+        s->stopped_ns += late - (delay - before);
+}
+
 /*
  * Brings the lists of interpreters and threads up to date. They may change while they are read: two looks in a
  * row at a healthy interpreter do not fail.
@@ -312,6 +346,7 @@ enum snd_round snd_sampling_round(struct snd_sampling *s, uint64_t missed)
     if (s->own_ns == 0 || ++s->own_rounds == OWN_ROUNDS)
         snd_sampling_count_own(s);
     snd_sampling_set_now_(s); /* no thread was seen later */
+    find_stop(s);
     uint64_t       now = s->now_ns;
     enum snd_round found = find_threads(s, now);
     if (found == SND_ROUND_UNREAD || (found == SND_ROUND_MADE && s->partial))

@@ -205,6 +205,21 @@ static uint64_t find_rest(const struct snd_sampling *s, struct snd_sampling_thre
     return rest;
 }
 
+/* While the process was stopped the thread was idle, in the stack and with the lock that it had. */
+static void charge_stop(struct snd_sampling *s, struct snd_sampling_thread *t)
+{
+    uint64_t stopped = s->stopped_ns - t->stopped_ns, whole = s->now_ns - t->seen_ns;
+
+    t->stopped_ns = s->stopped_ns;
+    whole = whole > t->ran_ns ? whole - t->ran_ns : 0;
+    if (stopped == 0 || whole == 0)
+        return;
+    uint32_t before = t->state;
+    t->state &= SONDE_SAMPLED_NATIVE;
+    account(s, t, t->seen_ns + (stopped < whole ? stopped : whole));
+    t->state = before;
+}
+
 void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t,
                            const struct snd_sampling_stack *found, uint32_t state)
 {
@@ -218,6 +233,7 @@ void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t
         t->state = 0;
         t->debt_ns = -(int64_t)(t->ran_ns < now - t->seen_ns ? t->ran_ns : now - t->seen_ns);
     }
+    charge_stop(s, t);
     if (runs(t->state) && runs(state) && t->task.own)
         follow_busy(t, now - t->seen_ns);
     charge_before(s, t, state);

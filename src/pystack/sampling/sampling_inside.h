@@ -51,12 +51,13 @@ struct snd_sampling_run {
 
 struct snd_sampling_thread {
     struct snd_py_thread python;
-    uint64_t             looked_ns; /* the last round in which it was looked at */
-    uint64_t             free_ns;   /* the last one, by then, in which it did not hold the lock */
-    uint32_t             record;    /* the recorder's number, 0: not asked yet */
-    bool                 held;      /* it holds the lock, in this round */
-    uint64_t             held_ns;   /* since when it has, as far as that is accounted for */
-    bool                 awaited;   /* before that it waited for it */
+    uint64_t             looked_ns;  /* the last round in which it was looked at */
+    uint64_t             free_ns;    /* the last one, by then, in which it did not hold the lock */
+    uint32_t             record;     /* the recorder's number, 0: not asked yet */
+    bool                 held;       /* it holds the lock, in this round */
+    uint64_t             stopped_ns; /* of the process's, what it is accounted for */
+    uint64_t             held_ns;    /* since when it has, as far as that is accounted for */
+    bool                 awaited;    /* before that it waited for it */
 
     struct snd_task    task;
     struct snd_py_hint hint;
@@ -101,19 +102,22 @@ struct snd_sampling {
     uint64_t              holders[SND_INTERPRETERS_MAX]; /* of the locks, in the last round */
     size_t                holder_count;
     uint64_t              list_due_ns, list_sign;
-    uint64_t              whole_ns;  /* when the list of threads was last read to its end */
-    bool                  has_more;  /* interpreters than those of `interps` */
-    bool                  partial;   /* the list has not been whole for long */
-    uint64_t  switches, switches_of; /* of the lock, when codes were compared, and whose */
-    bool      lock_stayed;           /* with that thread, between the last two looks */
-    uint64_t  own_ns;                /* of the sampling thread's clock, when last read */
-    uint32_t  own_rounds;            /* since then */
-    uint64_t  round_ns;              /* the round before */
-    uint32_t  tid_offset, epoch, turn;
-    int64_t   credit_ns;             /* for looks at threads that do not hold the lock */
-    uint64_t  now_ns, now_clock;     /* one moment by two clocks: when the round began */
-    uint64_t  first_ns, first_clock; /* another: since then this recording has been sampled */
-    uint64_t *tally, *gaps;          /* in the trace, or NULL */
+    uint64_t              whole_ns;        /* when the list of threads was last read to its end */
+    bool                  has_more;        /* interpreters than those of `interps` */
+    bool                  partial;         /* the list has not been whole for long */
+    uint64_t        switches, switches_of; /* of the lock, when codes were compared, and whose */
+    bool            lock_stayed;           /* with that thread, between the last two looks */
+    uint64_t        own_ns;                /* of the sampling thread's clock, when last read */
+    uint32_t        own_rounds;            /* since then */
+    uint64_t        round_ns;              /* the round before */
+    struct snd_task self;                  /* the sampling thread, in the process that it samples */
+    uint64_t        delay_ns;              /* of that thread, when last asked */
+    uint64_t        stopped_ns;            /* in which the process was stopped, it included */
+    uint32_t        tid_offset, epoch, turn;
+    int64_t         credit_ns;             /* for looks at threads that do not hold the lock */
+    uint64_t        now_ns, now_clock;     /* one moment by two clocks: when the round began */
+    uint64_t        first_ns, first_clock; /* another: since then this recording has been sampled */
+    uint64_t       *tally, *gaps;          /* in the trace, or NULL */
     struct snd_sampling_counts counts;
     snd_running_fn            *read_running;
     void                      *user;

@@ -93,6 +93,7 @@ static bool add_thread(struct snd_sampling *s, const struct snd_py_thread *found
         .seen_ns = now - s->period_ns,
         .seen_clock = clock_a_period_ago(s),
         .free_ns = s->round_ns,
+        .stopped_ns = s->stopped_ns,
         .write_ns = SND_WRITE_FIRST_NS,
     };
     snd_task_open(&t->task, s->python.pid, tid);
