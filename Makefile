@@ -5,6 +5,7 @@
 #   make           builds all and installs it in .venv: bin/sonde, lib/, include/, the Python package
 #   make install   builds and installs below PREFIX (/usr/local); DESTDIR is put in front of it
 #   make dist      the committed tree as an archive that builds by itself, in dist/
+#   make docs      the site of docs/, the manual pages and the interfaces, in build-docs/site; fails where a link leads nowhere
 #   make demo      profiles ResNet-18 and a training loop in PyTorch; leaves its files in demo/
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
@@ -46,7 +47,7 @@ CHECKS       := test test-all lint
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all install dist raise-requirements setup demo test test-distros test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
+.PHONY: all docs install dist raise-requirements setup demo test test-distros test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -111,6 +112,10 @@ raise-requirements: all $(VENV)/.test-packages
 
 demo: all $(VENV)/.torch
 	@tools/demo
+
+# The site: build-docs/site/index.html.
+docs: all
+	@tools/docs
 
 # The committed tree on fresh machines (tools/test-distros): DISTROS are the suites, QUICK=1 only builds and runs the stage gcc.
 test-distros:
