@@ -178,11 +178,55 @@ static void no_length_lies_in_its_parent(void **state)
     unlink(path);
 }
 
+/* What torch's allocator tells of a device is written with its blocks; any other counter is one. */
+static void counters_of_devices(void **state)
+{
+    static const struct {
+        const char *name;
+        bool        is_memory;
+    } counters[] = {
+        { "device.allocated cuda:0", true },
+        { "device.reserved cuda:7", true },
+        { "device.allocated cuda:65534", true },
+        { "device.allocated cuda:65535", false },
+        { "device.allocated cuda:65536", false },
+        { "device.allocated cuda:", false },
+        { "device.allocated", false },
+        { "other", false },
+    };
+    char path[] = "/tmp/sonde-test-XXXXXX", quoted[64];
+    int  fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    synth_meta(s, "torch.probe", "1");
+    for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
+        synth_counter(s, t, 10 * i + 1, synth_string(s, counters[i].name), 5);
+    synth_close(s, true);
+    struct sonde_trace *trace;
+    struct sonde_buffer text = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&text);
+    assert_int_equal(sonde_trace_open(path, &trace, NULL), SONDE_OK);
+    unlink(path);
+    assert_int_equal(sonde_export(trace, "chrome", NULL, &sink, NULL), SONDE_OK);
+    for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
+        snprintf(quoted, sizeof quoted, "\"name\":\"%s\"", counters[i].name);
+        if ((strstr(text.bytes, quoted) == NULL) != counters[i].is_memory)
+            fail_msg("%s: %s", counters[i].name, text.bytes);
+    }
+    sonde_buffer_release(&text);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nests_as_recorded),
         cmocka_unit_test(no_length_lies_in_its_parent),
+        cmocka_unit_test(counters_of_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
