@@ -133,6 +133,11 @@ static const struct example examples[] = {
       0, 2 * 64 * 7 },
     { "aten::copy_", "4,6;4,6;#", NULL, 0, 0 },
     /* each form of a convolution has its numbers elsewhere: stride 3, padding 2, dilation 2 (or none): 3 x 3 (4 x 4) places */
+    { "aten::conv2d", "1,2,10,10;3,2,3,3;3;-;-;-;#",
+      "[\"\", \"\", \"\", \"[3, 3]\", \"[1, 1]\", \"[2, 2]\", \"1\"]", 9 * 54, 2 * 9 * 54 },
+    { "aten::convolution", "1,2,10,10;3,2,3,3;3;-;-;-;#;-;#",
+      "[\"\", \"\", \"\", \"[3, 3]\", \"[1, 1]\", \"[2, 2]\", \"False\", \"[0, 0]\", \"1\"]",
+      9 * 54, 2 * 9 * 54 },
     { "aten::cudnn_convolution_relu", "1,2,9,9;3,2,3,3;3;-;-;-;#",
       "[\"\", \"\", \"\", \"[3, 3]\", \"[2, 2]\", \"[2, 2]\", \"1\"]", 9 * 54, 2 * 9 * 54 },
     { "aten::cudnn_convolution_add_relu", "1,2,9,9;3,2,3,3;1,3,3,3;#;3;-;-;-;#",

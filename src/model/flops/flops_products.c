@@ -158,19 +158,29 @@ bool snd_work_cdist(const struct snd_flops_call *c, int a, int b, struct snd_flo
 
 /* ---------------------------------------------------------------- convolutions */
 
-/* Where an operator keeps what; -1: it has none. */
+/*
+ * Where an operator keeps what; -1: it has none, or none is looked at: a transposed one applies the
+ * filter at each place of its input, a backward one where the output's gradient is.
+ */
 struct conv_form {
     int input, weight, stride, padding, dilation, transposed, mask;
 };
 
 static const struct conv_form conv_forms[] = {
-    [CONV_FUNCTION] = { 0, 1, 3, 4, 5, -1, -1 },  [CONV_TRANSPOSE] = { 0, 1, 3, 4, 7, -1, -1 },
-    [CONV_GENERAL] = { 0, 1, 3, 4, 5, 6, -1 },    [CONV_BACKWARD] = { 1, 2, 4, 5, 6, 7, 10 },
-    [CONV_MKLDNN] = { 0, 1, 4, 3, 5, -1, -1 },    [CONV_CUDNN] = { 0, 1, 3, 2, 4, -1, -1 },
-    [CONV_CUDNN_T] = { 0, 1, 4, 2, 5, -1, -1 },   [CONV_CUDNN_RELU] = { 0, 1, 3, 4, 5, -1, -1 },
-    [CONV_CUDNN_ADD] = { 0, 1, 5, 6, 7, -1, -1 }, [CONV_SLOW] = { 0, 1, 4, 5, 6, -1, -1 },
-    [CONV_SLOW_T] = { 0, 1, 4, 5, 7, -1, -1 },    [CONV_SLOW_BACKWARD] = { 1, 2, 4, 5, -1, -1, 6 },
-    [CONV_NNPACK] = { 0, 1, 4, 3, -1, -1, -1 },   [CONV_ONEDNN_Q] = { 0, 3, 7, 8, 9, -1, -1 },
+    [CONV_FUNCTION] = { 0, 1, 3, 4, 5, -1, -1 },
+    [CONV_TRANSPOSE] = { 0, 1, -1, -1, -1, -1, -1 },
+    [CONV_GENERAL] = { 0, 1, 3, 4, 5, 6, -1 },
+    [CONV_BACKWARD] = { 1, 2, -1, -1, -1, 7, 10 },
+    [CONV_MKLDNN] = { 0, 1, 4, 3, 5, -1, -1 },
+    [CONV_CUDNN] = { 0, 1, 3, 2, 4, -1, -1 },
+    [CONV_CUDNN_T] = { 0, 1, -1, -1, -1, -1, -1 },
+    [CONV_CUDNN_RELU] = { 0, 1, 3, 4, 5, -1, -1 },
+    [CONV_CUDNN_ADD] = { 0, 1, 5, 6, 7, -1, -1 },
+    [CONV_SLOW] = { 0, 1, 4, 5, 6, -1, -1 },
+    [CONV_SLOW_T] = { 0, 1, -1, -1, -1, -1, -1 },
+    [CONV_SLOW_BACKWARD] = { 1, 2, -1, -1, -1, -1, 6 },
+    [CONV_NNPACK] = { 0, 1, 4, 3, -1, -1, -1 },
+    [CONV_ONEDNN_Q] = { 0, 3, 7, 8, 9, -1, -1 },
 };
 
 /* Positions to which the filter is applied. False: what they depend on was not recorded. */
