@@ -138,6 +138,9 @@ class Build:
                 and word != target and not word.startswith("-")]
 
 
+RECORDER = "src/libsonde_record.so.1"  # sonde looks for it beside itself
+
+
 class Planted:
     """One mutant: its objects, and programs linked with them, in a folder of its own."""
 
@@ -188,6 +191,8 @@ class Planted:
         if not any(replaced.values()):
             return None
         self.lay_beside(part for part, made in replaced.items() if not made)
+        if target != RECORDER:
+            self.lay_recorder()
         made = self.folder / target
         made.parent.mkdir(parents=True, exist_ok=True)
         made.unlink(missing_ok=True)
@@ -198,6 +203,14 @@ class Planted:
             words.insert(1, str(self.build.folder / "no_counts.o"))
         call(words, self.build.folder)
         return str(made)
+
+    def lay_recorder(self):
+        """By the name that programs load and the one that they are linked by."""
+        if not self.linked(RECORDER):
+            self.lay_beside([RECORDER])
+        plain = self.folder / RECORDER.removesuffix(".1")
+        if not plain.is_symlink():
+            plain.symlink_to(pathlib.PurePath(RECORDER).name)
 
     def lay_beside(self, parts):
         """Shared libraries without the mutant, where a program with it looks for them."""
