@@ -76,21 +76,19 @@ uint64_t snd_loaded_find(const struct snd_loaded *l, const char *name, uint64_t 
     return 0;
 }
 
-const char *snd_loaded_name(const struct snd_loaded *l, uint64_t address)
+void snd_loaded_functions(const struct snd_loaded *l, snd_loaded_visit *visit, void *user)
 {
     struct head     head = head_of(l);
     const uint32_t *buckets = buckets_of(l), *chain = buckets + head.buckets;
 
-    address -= l->base;
     for (uint32_t bucket = 0; bucket < head.buckets; bucket++) {
         uint32_t n = buckets[bucket];
         for (bool more = n >= head.first; more; n++) {
             const ElfW(Sym) *symbol = &l->symbols[n];
             more = !(chain[n - head.first] & 1);
-            if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF &&
-                address - symbol->st_value < symbol->st_size)
-                return l->names + symbol->st_name;
+            if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF)
+                visit(user, l->names + symbol->st_name, l->base + symbol->st_value,
+                      symbol->st_size);
         }
     }
-    return NULL;
 }

@@ -29,7 +29,8 @@ bool snd_loaded_open(struct snd_loaded *loaded, const struct link_map *map);
 /* The address of a symbol that is defined here, 0: none; *size, unless NULL: its bytes. */
 uint64_t snd_loaded_find(const struct snd_loaded *loaded, const char *name, uint64_t *size);
 
-/* The name of the function that contains an address; NULL: none that is exported. */
-const char *snd_loaded_name(const struct snd_loaded *loaded, uint64_t address);
+/* Visits each function that is defined here. */
+typedef void snd_loaded_visit(void *user, const char *name, uint64_t address, uint64_t size);
+void snd_loaded_functions(const struct snd_loaded *loaded, snd_loaded_visit *visit, void *user);
 
 #endif

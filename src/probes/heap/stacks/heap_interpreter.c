@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include "probes/heap/stacks/frame_rules.h"
+#include "probes/heap/heap_pages.h"
 #include "probes/heap/locks.h"
 #include "pystack/unwind/cfi.h"
 #include "pystack/unwind/loaded_symbols.h"
 
+#define SHOWN_MOST 65536u
 #define TRIES 1000u /* to understand its memory, while it starts */
 
 typedef void *state_call(void);
@@ -24,12 +26,15 @@ typedef void arena_call(struct arena_allocator *allocator);
 
 /* Written once, before `begin` is: under the lock of the rules. */
 static struct {
-    uint64_t          begin, end; /* of its file; 0: none was found */
-    struct snd_loaded file;
-    uint64_t          eval, eval_end, arena, runtime, code_type;
-    unsigned          minor;
-    state_call       *current;   /* the state that the thread runs with; NULL: not thread-local */
-    state_call       *of_thread; /* the thread's, with or without the interpreter lock */
+    uint64_t begin, end; /* of its file; 0: none was found */
+    struct range {
+        uint64_t begin, size;
+    } * shown; /* functions that a library linked into it has */
+    uint32_t    shown_count;
+    uint64_t    eval, eval_end, arena, runtime, code_type;
+    unsigned    minor;
+    state_call *current;   /* the state that the thread runs with; NULL: not thread-local */
+    state_call *of_thread; /* the thread's, with or without the interpreter lock */
 } found;
 
 static struct snd_heap_lock lock; /* of these: */
@@ -79,6 +84,31 @@ static void take_call(state_call **to, const struct snd_loaded *file, const char
     __builtin_memcpy(to, &call, sizeof *to);
 }
 
+static void keep_range(void *user, const char *name, uint64_t address, uint64_t size)
+{
+    (void)user;
+    if (!snd_loops_is_plumbing(name) && found.shown_count < SHOWN_MOST)
+        found.shown[found.shown_count++] = (struct range){ address, size };
+}
+
+/* Lists the functions of its file that are not its own, which are few. */
+static void list_shown(const struct snd_loaded *file)
+{
+    if (!found.shown)
+        found.shown = snd_heap_pages(SHOWN_MOST * sizeof *found.shown);
+    found.shown_count = 0;
+    if (found.shown)
+        snd_loaded_functions(file, keep_range, NULL);
+}
+
+static bool is_shown(uint64_t address)
+{
+    for (uint32_t i = 0; i < found.shown_count; i++)
+        if (address - found.shown[i].begin < found.shown[i].size)
+            return true;
+    return false;
+}
+
 static bool look(const struct snd_cfi_object *object)
 {
     struct snd_loaded file;
@@ -89,7 +119,7 @@ static bool look(const struct snd_cfi_object *object)
     uint64_t eval = snd_loaded_find(&file, SND_LOOPS_EVAL, &size);
     if (eval == 0)
         return false;
-    found.file = file;
+    list_shown(&file);
     found.eval = eval;
     found.eval_end = eval + size;
     found.runtime = snd_loaded_find(&file, "_PyRuntime", NULL);
@@ -128,7 +158,7 @@ uint8_t snd_heap_interpreter_flags(uint64_t pc, uint64_t function)
     if (!snd_heap_is_python(pc))
         return 0;
     uint8_t flags = SND_FRAME_PYTHON;
-    if (snd_loops_is_plumbing(snd_loaded_name(&found.file, pc - 1)))
+    if (!is_shown(pc - 1))
         flags |= SND_FRAME_PLUMBING;
     if (function != 0 && function == found.arena)
         flags |= SND_FRAME_ARENA;
