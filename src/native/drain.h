@@ -76,7 +76,7 @@ void snd_drain_write(struct snd_drain *drain, struct snd_seen_thread *thread, ui
 void snd_drain_resolve(struct snd_drain *drain);
 void snd_drain_release(struct snd_drain *drain);
 
-/* One sample, laid out in a record; false: it is none of ours. For tests, too. */
+/* Decodes a sample from a record; false: the record is not one of our samples. Tests use it, too. */
 struct snd_native_sample {
     uint32_t pid, tid;
     uint64_t ns, event;

@@ -169,7 +169,7 @@ print it twice
 }
 
 PROBE = {
-    "src/probes/toy/toy.c": """\
+    "src/probes/toy/toy_probe.c": """\
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A library that is loaded before the program's own: it marks that it was there. */
 #include "sonde/record.h"
@@ -179,7 +179,7 @@ __attribute__((constructor)) static void start(void)
     sonde_mark("a toy");
 }
 """,
-    "src/probes/toy/meson.build": "# SPDX-License-Identifier: Apache-2.0\nprobe_sources = files('toy.c')\n",
+    "src/probes/toy/meson.build": "# SPDX-License-Identifier: Apache-2.0\nprobe_sources = files('toy_probe.c')\n",
     "src/probes/probes.def": Line("/* clang-format on */", """\
 SND_PROBE(toy, "toy", FLAG, NULL, 0, "toys", "toy", EMPTY, "", false,
           SND_BY_LIBRARY(toy, LD_PRELOAD), "probes/toy", library, "a toy, marked once")

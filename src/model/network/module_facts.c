@@ -38,7 +38,7 @@ static void read_module(struct sonde_modules *m, uint32_t at, const struct snd_f
         node->parameter_bytes = bytes;
 }
 
-/* The mean of the times of a field; -1 of none. */
+/* The mean of a field's times; -1 if there are none. */
 static int64_t mean_of(const struct snd_fact *fact, unsigned field)
 {
     double   sum = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model/ranges/shared_memory.c - memory of one thread that is also that of ranges of others.
+ * model/ranges/shared_memory.c - memory of one thread that is also charged to ranges of the others.
  *
- * torch gives what a thread takes to the ranges that a person named on the other threads of the process as
- * well. Each allocation is added to a sum of the process, and to one of its thread; the innermost named
- * range of another thread is given the difference of both when it is that no longer.
+ * torch also charges what a thread allocates to the ranges that a person named on the process's other threads.
+ * Each allocation is added to a sum of the process and to one of its thread; a named range of another thread is
+ * charged the difference of the two sums when it stops being the innermost named range there.
  */
 #include "model/ranges/open_ranges.h"
 

@@ -82,7 +82,7 @@ static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_
     return snd_deliver_known(w, place, words, snd_event_class[kind] == 1);
 }
 
-/* The string id of a name of the chunk itself; 0, which is none, if the chunk has not told it. */
+/* The string id of one of the chunk's own names; 0 if the chunk has not defined it. */
 static uint32_t find_own(const struct snd_place *place, uint32_t id)
 {
     uint32_t number = id & ~SND_OWN_NAME;

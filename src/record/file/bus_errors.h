@@ -27,7 +27,7 @@ void snd_bus_release(void);
 void snd_bus_add(void *map, size_t size, size_t kept);
 void snd_bus_remove(void *map);
 
-/* From which byte of this mapping on stores were void; its size if from none. */
+/* The first byte of this mapping whose stores were lost, or its size. */
 size_t snd_bus_cut(const void *map, size_t size);
 
 #endif

@@ -33,7 +33,7 @@ static bool is_ours(const char *file)
     return length > 0 && strncmp(file, folders.package, length) == 0 && file[length] == '/';
 }
 
-/* Python's own function: at the bottom of a stack it begins or ends a program, and is none of it. */
+/* Python's own function: at the bottom of a stack it starts or ends a program, and is not part of it. */
 static bool is_outside(const PyCodeObject *code, const char *file)
 {
     size_t length = folders.library ? strlen(folders.library) : 0;
