@@ -3,7 +3,7 @@
 import type { Trace, View } from "./data";
 import { el, type Part } from "./dom";
 import * as format from "./format";
-import { totalOf } from "./reader";
+import { cellOf, columnAt, numberOf, totalOf, viewOf } from "./reader";
 import { totalsList } from "./tables";
 
 const find = (trace: Trace, name: string): View | undefined => trace.views.find((entry) => entry.document.view === name && entry.group === "")?.document;
@@ -30,6 +30,29 @@ function ledger(view: View | undefined): HTMLElement {
   return section;
 }
 
+const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
+
+const MOST = 8; // functions and lines of the first screen
+
+/** Of a trace with samples: where its time goes, by function and by line, as those views have it. */
+function sampled(trace: Trace, name: "functions" | "lines", heading: string, link: string, hint: string): HTMLElement | null {
+  const view = viewOf(trace, name);
+  if (!view || columnAt(view, "self_share") < 0) return null;
+  const rows = [...view.rows].sort((a, b) => numberOf(view, b, "self_ns") - numberOf(view, a, "self_ns")).slice(0, MOST).filter((row) => numberOf(view, row, "self_ns") > 0);
+  if (rows.length === 0) return null;
+  const most = numberOf(view, rows[0], "self_share") || 1;
+  const list = el("ol.bars.sampled", { "data-view": name });
+  for (const row of rows) {
+    const [file, line, text] = ["file", "line", "source"].map((key) => cellOf(view, row, key));
+    const place = `${String(file ?? "").split("/").pop()}${Number(line) > 0 ? `:${Number(line)}` : ""}`;
+    const shown = name === "lines" && typeof text === "string" ? `${place}  ${text.trim()}` : `${String(cellOf(view, row, "function"))}  ${place}`;
+    const bar = el("div.fill");
+    bar.style.width = `${(100 * numberOf(view, row, "self_share")) / most}%`;
+    list.append(el("li", { "data-self": numberOf(view, row, "self_ns") }, el("span.name", { title: `${shown} (${String(file ?? "")})` }, shown), el("span.track", { "aria-hidden": "true" }, bar), el("span.value", {}, format.share(numberOf(view, row, "self_share"))), el("span.value.wide", {}, format.timeNs(numberOf(view, row, "self_ns"))), el("span.value.wide", {}, plural(numberOf(view, row, "samples"), "sample"))));
+  }
+  return el("section", { "aria-labelledby": `hot-${name}` }, el("h2", { id: `hot-${name}` }, heading), list, el("p.hint", {}, el("a", { href: `#${link}` }, hint)));
+}
+
 /** The ranges with most self time, as bars. */
 function hottest(view: View | undefined): HTMLElement | null {
   if (!view || view.rows.length === 0) return null;
@@ -46,8 +69,6 @@ function hottest(view: View | undefined): HTMLElement | null {
   return el("section", { "aria-labelledby": "hottest" }, el("h2", { id: "hottest" }, "Most time of their own"), list, el("p.hint", {}, el("a", { href: "#table/ops" }, "All operators and ranges")));
 }
 
-const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
-
 /** How much ran, and how long: as the totals have it. The timeline's own length is what is drawn there, which may be less. */
 function about(summary: View | undefined): HTMLElement | null {
   if (!summary) return null;
@@ -60,6 +81,7 @@ export function summaryPart(trace: Trace): Part {
   const totals = summary ? totalsList(summary.totals, summary.microseconds) : null;
   return {
     element: el("section.summary", { "aria-labelledby": "summary-title" }, el("header.part", {}, el("h1", { id: "summary-title" }, trace.head.processes[0]?.title || "Summary"), about(summary)),
-      highlights(trace), hottest(summary), totals ? el("section", { "aria-labelledby": "facts" }, el("h2", { id: "facts" }, "What ran"), totals) : null, ledger(find(trace, "ledger"))),
+      highlights(trace), hottest(summary),
+      sampled(trace, "functions", "Functions with most time of their own, by samples", "flame/samples", "Flame graph of all samples"), sampled(trace, "lines", "Lines with most time of their own, by samples", "source", "The source, with the time of each line"), totals ? el("section", { "aria-labelledby": "facts" }, el("h2", { id: "facts" }, "What ran"), totals) : null, ledger(find(trace, "ledger"))),
   };
 }

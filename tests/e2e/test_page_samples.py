@@ -114,6 +114,23 @@ def test_what_sonde_run_records_by_default_is_on_the_timeline(browser, tmp_path)
     shown.close()
 
 
+@pytest.mark.parametrize("case", ["samples", "native", "mixed"])
+def test_the_first_screen_has_the_hot_functions_and_lines_of_the_report(opened, case):
+    trace, shown = opened(case)
+    page = shown.go("summary")
+    for view in "functions", "lines":
+        rows = [row for row in read_json("report", trace, "--view", view, "--json", "--rows", "-1")["rows"] if row.get("self_ns")]
+        told = sorted((row["self_ns"] for row in rows), reverse=True)[:8]
+        found = page.locator(f".bars.sampled[data-view={view}] li").evaluate_all("all => all.map(one => Number(one.dataset.self))")
+        assert found == told and (told or view == "lines")
+    highest = max(read_json("report", trace, "--view", "functions", "--json", "--rows", "-1")["rows"], key=lambda row: row["self_ns"])
+    link = page.locator(".highlights a").filter(has_text="takes")
+    assert link.text_content() == f"The function {highest['function']} takes {highest['self_share']:.0f} % of the time itself"
+    page.locator(".bars.sampled[data-view=functions] + p a").click()
+    page.wait_for_selector("main > .flamegraph")
+    assert page.locator("main > .flamegraph").get_attribute("data-source") == "samples"
+
+
 def test_waiting_is_paler_than_running(opened):
     """The functions of a thread that waits are drawn in less of their colour."""
     _, shown = opened("samples")

@@ -13,6 +13,7 @@
 #include "model/gpu/gpu.h"
 #include "model/memory/heap_stacks.h"
 #include "model/summary/summary.h"
+#include "read/said/trace_metadata.h"
 
 #define NAMES_SHOWN 3   /* of the rows that a highlight is about */
 #define HALF 50.0       /* per cent of the time that "most of it" is */
@@ -395,23 +396,44 @@ static void tell_function(struct snd_highlights *highlights, const char *link,
         snprintf(highlight->detail + length, sizeof highlight->detail - length, ":%" PRIu32, line);
 }
 
+/* As the views of samples have it: what several threads wait for is left out, unless waits were asked for. */
+static bool leaves_waits_out(const struct sonde_trace *trace, const struct sonde_samples *samples)
+{
+    struct sonde_text value;
+    bool              any_busy = false;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++)
+        if (snd_meta_find(trace, i, SND_META_NATIVE_OFF_CPU, &value) && value.bytes[0] == 'y')
+            return false;
+    size_t count = sonde_samples_thread_count(samples);
+    for (size_t i = 0; i < count; i++)
+        any_busy |= sonde_samples_thread(samples, i)->time_ns >
+                    sonde_samples_thread(samples, i)->idle_ns;
+    return count > 1 && any_busy;
+}
+
 static enum sonde_status find_samples(struct sonde_trace *trace, struct snd_highlights *highlights,
                                       struct sonde_error *err)
 {
-    struct sonde_samples          *samples;
-    struct sonde_sample_functions *functions;
-    enum sonde_status              st = sonde_samples_new(trace, NULL, &samples, err);
+    struct sonde_samples_options   how = SONDE_SAMPLES_OPTIONS_INIT;
+    struct sonde_samples          *samples, *shown = NULL;
+    struct sonde_sample_functions *functions = NULL;
 
+    how.hide_imports = true;
+    enum sonde_status st = sonde_samples_new(trace, &how, &samples, err);
     if (st != SONDE_OK)
         return st;
-    st = sonde_sample_functions_new(samples, &functions, err);
-    if (st == SONDE_OK) {
-        if (functions->count > 0)
-            tell_function(highlights, "flame/samples", functions->rows[0].function,
-                          functions->rows[0].file, functions->rows[0].line,
-                          percent(functions->rows[0].self_ns, functions->whole_ns));
-        sonde_sample_functions_free(functions);
-    }
+    how.by = SONDE_SAMPLES_MERGED;
+    how.skip_idle = leaves_waits_out(trace, samples);
+    st = sonde_samples_merge(samples, &how, &shown, err);
+    if (st == SONDE_OK)
+        st = sonde_sample_functions_new(shown, &functions, err);
+    if (st == SONDE_OK && functions->count > 0)
+        tell_function(highlights, "flame/samples", functions->rows[0].function,
+                      functions->rows[0].file, functions->rows[0].line,
+                      percent(functions->rows[0].self_ns, functions->whole_ns));
+    sonde_sample_functions_free(functions);
+    sonde_samples_free(shown);
     sonde_samples_free(samples);
     return st;
 }
