@@ -362,6 +362,18 @@ static void answers(void **state)
                            &work),
                      SND_FLOPS_UNKNOWN);
     assert_int_equal(count("aten::mm", "3,4;#", NULL, SONDE_FLOPS_FULL, &work), SND_FLOPS_UNKNOWN);
+    static const char *const weights[] = {
+        "25,8;25,6", "24,8;18,6", "24,8,1;24,6", "24,8;24,6,1", "24;24,6", "24,8;24"
+    }; /* not 4 x 6 by 8 and by 6 */
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++) {
+        char shapes[80];
+        snprintf(shapes, sizeof shapes, "5,3,8;(1,3,6;1,3,6);(%s);#;#;#;#;#;#", weights[i]);
+        assert_int_equal(count("aten::lstm", shapes,
+                               "[\"\", \"\", \"\", \"False\", \"1\", \"0.\", \"False\", "
+                               "\"False\", \"False\"]",
+                               SONDE_FLOPS_FULL, &work),
+                         SND_FLOPS_UNKNOWN);
+    }
     assert_int_equal(count("aten::view", "3,4;-", NULL, SONDE_FLOPS_FULL, &work),
                      SND_FLOPS_NO_WORK);
     assert_int_equal(count("mylib::mm", "3,4;4,5", NULL, SONDE_FLOPS_FULL, &work),

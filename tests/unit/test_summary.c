@@ -4,6 +4,7 @@
 
 #include "format/fields.h"
 #include "format/layout.h"
+#include "format/limits.h"
 #include "model/summary/summary.h"
 #include "read/reader.h"
 #include "scratch.h"
@@ -178,6 +179,41 @@ static void totals_threads_and_steps(void **state)
     assert_int_equal(sonde_summary_ledger_count(m), 0); /* nothing is missing */
     sonde_summary_free(m);
     sonde_trace_close(trace);
+}
+
+/* A stack of Python frames that reaches the limit, below the frame that stands for the others. */
+static void deep_stacks_are_counted(void **state)
+{
+    static const struct {
+        const char *outermost;
+        uint32_t    frames;
+        uint64_t    count;
+    } cases[] = {
+        { SND_FRAMES_LEFT_OUT, SND_PYTHON_FRAMES_MAX - 1, 0 },
+        { SND_FRAMES_LEFT_OUT, SND_PYTHON_FRAMES_MAX, 1 },
+        { SND_FRAMES_LEFT_OUT, SND_PYTHON_FRAMES_MAX + 1,
+          1 }, /* the whole one that is part of it */
+        { "(outer frames left over)", SND_PYTHON_FRAMES_MAX, 0 },
+        { "main", SND_PYTHON_FRAMES_MAX, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth *s = synth_new(scratch_path("deep"), NULL);
+        uint32_t      t = synth_thread(s, "main", 0), file = synth_string(s, "f.py");
+        uint32_t      frame = synth_frame(s, synth_string(s, "f"), file, 1);
+        uint32_t at = synth_stack(s, 0, synth_frame(s, synth_string(s, cases[i].outermost), 0, 0));
+        for (uint32_t k = 0; k < cases[i].frames; k++)
+            at = synth_stack(s, at, frame);
+        synth_mark(s, t, 10, synth_string(s, "a"), at);
+        synth_close(s, true);
+        struct sonde_trace   *trace = scratch_open(scratch_path("deep"));
+        struct sonde_summary *m = build(trace);
+        if (ledger_count(m, "deep_stacks") != cases[i].count)
+            fail_msg("%zu: %u", i, (unsigned)ledger_count(m, "deep_stacks"));
+        sonde_summary_free(m);
+        sonde_trace_close(trace);
+    }
 }
 
 static void the_ledger_tells_all(void **state)
@@ -429,6 +465,7 @@ int main(void)
         cmocka_unit_test(what_follows_the_last_step_is_none),
         cmocka_unit_test(marks_may_end_steps),
         cmocka_unit_test(the_ledger_tells_of_deep_stacks_and_compiled_code),
+        cmocka_unit_test(deep_stacks_are_counted),
         cmocka_unit_test(the_ledger_tells_all),
         cmocka_unit_test(the_ledger_tells_of_python_calls),
         cmocka_unit_test(damage_is_in_the_ledger),

@@ -18,7 +18,7 @@ BLANKED = re.compile(r"""
 """, re.S | re.M | re.X)
 
 NO_MEMORY = re.compile(r"NOMEM|snd_grow|alloc\(|strdup|failed|give_up|assembly_stop|make_room|\bgood\b|out of memory|_fail\(|snd_texts_add|snd_map_put|snd_arena_|\b(?:capacity|room) \?")
-NOT_SEEN = re.compile(r"(?:\w*free|\w*release|\w*_close|\w*lock|close|munmap|fclose|madvise|qsort_r?|memset)\(")
+NOT_SEEN = re.compile(r"(?:\w*free|\w*release\w*|\w*_close|\w*lock|close|munmap|fclose|madvise|qsort_r?|memset)\(")
 
 COMPARED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 
@@ -65,6 +65,13 @@ def after_condition(code, at):
     if first < 1 or code[first - 1] == "\n" or code.count("}", first, at) or at - first > 300:
         return ""
     return statement(code, first - 1) + code[first:at]
+
+
+def heads_freeing(code, at):
+    """Whether a place is in the head of a loop of one line that only frees: `for (..)` and then `free(x);`."""
+    line = code.rfind("\n", 0, at) + 1
+    lines = code[line:line + 400].split("\n")
+    return lines[0].lstrip().startswith("for (") and len(lines) > 1 and NOT_SEEN.match(lines[1].lstrip()) is not None
 
 
 def found(code, pattern, text, kind, group=0):
@@ -124,7 +131,7 @@ def mutants_of(file, text):
         for first, last in areas(code):
             for start, end, new, kind in operators(code[first:last]):
                 start, end = start + first, end + first
-                if is_array_size(code, start, end) or NO_MEMORY.search(statement(code, start)) or \
+                if is_array_size(code, start, end) or heads_freeing(code, start) or NO_MEMORY.search(statement(code, start)) or \
                         NO_MEMORY.search(after_condition(code, start)):
                     continue
                 yield Mutant(file, text.count("\n", 0, start) + 1, start, end, new, kind)
