@@ -630,6 +630,38 @@ static void test_probes_are_told_before_the_end(void **state)
     sonde_resume();
 }
 
+static void told_first(bool closes)
+{
+    (void)closes;
+}
+
+static void told_second(bool closes)
+{
+    (void)closes;
+}
+
+static void told_third(bool closes)
+{
+    (void)closes;
+}
+
+static void told_fourth(bool closes)
+{
+    (void)closes;
+}
+
+/* There is room for four, of which the test before took one; who is told already needs none. */
+static void test_few_are_told_before_the_end(void **state)
+{
+    (void)state;
+    assert_true(sonde_before_end(told_first));
+    assert_true(sonde_before_end(told_second));
+    assert_true(sonde_before_end(told_third));
+    assert_false(sonde_before_end(told_fourth));
+    assert_true(sonde_before_end(told_first));
+    assert_true(sonde_before_end(told_third));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -649,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_ranges_end_at_the_pause),
         cmocka_unit_test(test_ranges_end_at_the_limit),
         cmocka_unit_test(test_probes_are_told_before_the_end),
+        cmocka_unit_test(test_few_are_told_before_the_end),
     };
     return cmocka_run_group_tests_name("record_edge", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* model/samples/sample_trees.c: the call tree of sampled stacks. */
 #include "format/layout.h"
 #include "scratch.h"
+#include "sonde/export.h"
 
 static uint32_t frame_of(struct synth *s, const char *name, uint32_t first, uint32_t line)
 {
@@ -269,6 +270,41 @@ static void functions_count_recursion_once(void **state)
     sonde_trace_close(trace);
 }
 
+/* Samples that do not say when they were read are shared out; so many in one that it is no use are not. */
+static void samples_of_several_ranges(void **state)
+{
+    static const struct {
+        uint32_t    count;
+        const char *expected;
+    } cases[] = {
+        { 4, "main;f (p.py:1);first 500000\nmain;f (p.py:1);second 500000\n" },
+        { 100000, "main;f (p.py:1);first 549990\nmain;f (p.py:1);second 450010\n" },
+        { 100001, "main;f (p.py:1);second 1000000\n" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth *s = synth_new(scratch_path("shared"), NULL);
+        uint32_t      sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
+        uint32_t      stack = synth_stack(s, 0, frame_of(s, "f", 1, 1));
+        synth_meta(s, "python.sample.hz", "1000");
+        synth_begin(s, t, 0, synth_string(s, "first"), 0);
+        synth_end(s, t, 550000000);
+        synth_begin(s, t, 550000000, synth_string(s, "second"), 0);
+        synth_sample(s, sampler, 1000000000, stack, 3 | cases[i].count << 8, t, 1000000000);
+        synth_end(s, t, 1000000001);
+        synth_close(s, true);
+        struct sonde_trace *trace = scratch_open(scratch_path("shared"));
+        struct sonde_buffer text = { 0 };
+        struct sonde_sink   sink = sonde_sink_buffer(&text);
+        assert_int_equal(sonde_export(trace, "folded", NULL, &sink, NULL), SONDE_OK);
+        if (!text.bytes || strcmp(text.bytes, cases[i].expected) != 0)
+            fail_msg("%u samples:\n%s", cases[i].count, text.bytes ? text.bytes : "");
+        sonde_buffer_release(&text);
+        sonde_trace_close(trace);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +314,7 @@ int main(void)
         cmocka_unit_test(stacks_make_trees),
         cmocka_unit_test(ranges_come_after_what_opened_them),
         cmocka_unit_test(idle_threads_are_told_apart),
+        cmocka_unit_test(samples_of_several_ranges),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
