@@ -63,7 +63,7 @@ class Run:
         options = dict.fromkeys(itertools.chain.from_iterable(MODES[mode] for mode in modes))
         environment = {**os.environ, "SONDE_CUPTI": str(standin), "OMP_NUM_THREADS": "1"}
         python = sys.executable if ALL else warm_torch.python()
-        command = [SONDE, "run", *options, "-o", self.trace, "--", python, PROGRAM, "5", folder / "told", *words]
+        command = [SONDE, "run", *options, "-o", self.trace, "--", python, PROGRAM, "15", folder / "told", *words]
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         self.folder = folder

@@ -205,6 +205,30 @@ static uint64_t find_rest(const struct snd_sampling *s, struct snd_sampling_thre
     return rest;
 }
 
+/*
+ * A thread that waited and waits, now in another stack, ran in between, as long as its clock says: after half of what
+ * it waited, since it is not known when, and in the stack that it had waited in. Who waits for the lock in the midst of what
+ * it does, gets it, ends that and goes to sleep, would have slept all that time.
+ */
+static void charge_waits(struct snd_sampling *s, struct snd_sampling_thread *t, uint32_t state,
+                         uint32_t stack)
+{
+    uint64_t whole = s->now_ns - t->seen_ns;
+    int64_t  clock = t->task.own ? (int64_t)stretch(t, t->ran_ns, whole) : -t->debt_ns;
+
+    if (runs(state) || runs(t->state) || t->stack.id == stack || clock <= 0)
+        return;
+    uint64_t ran = (uint64_t)clock < whole ? (uint64_t)clock : whole;
+    uint64_t waited = (whole - ran) / 2;
+    uint32_t before = t->state;
+    if (waited > 0)
+        account(s, t, t->seen_ns + waited);
+    t->state = (before & SONDE_SAMPLED_NATIVE) | SONDE_SAMPLED_ON_CPU;
+    t->debt_ns += (int64_t)ran;
+    account(s, t, t->seen_ns + ran);
+    t->state = before;
+}
+
 /* While the process was stopped the thread was idle, in the stack and with the lock that it had. */
 static void charge_stop(struct snd_sampling *s, struct snd_sampling_thread *t)
 {
@@ -236,6 +260,7 @@ void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t
     charge_stop(s, t);
     if (runs(t->state) && runs(state) && t->task.own)
         follow_busy(t, now - t->seen_ns);
+    charge_waits(s, t, state, stack.id);
     charge_before(s, t, state);
     uint64_t rest = find_rest(s, t, state);
     if (rest > 0) {

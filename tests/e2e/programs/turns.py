@@ -81,8 +81,8 @@ def open_gpu():
     return library
 
 
-# Milliseconds: long beside the period of samples, which do not tell when within it a part ended.
-PARTS = ((pure, 90), (product, 90), (learns, 60), (waits, 60), (launches, 30))
+# Milliseconds: some tens of samples. Where within a period one ended is known for waits, and evens out over the rounds.
+PARTS = ((pure, 30), (product, 30), (learns, 20), (waits, 20), (launches, 10))
 
 
 def turns(times, name, told):
