@@ -64,6 +64,8 @@ def came(source, *, by_hand=False, number=None):
         _number = max(_number + 1, number or 0)  # no number twice, even if others count too
         number = _number
         if anew or _first is None:
+            if by_hand and _record.epoch() != 0 and not _record.under_run():
+                _record.metadata(_record.METADATA["STEPS_BEGAN"], str(number - 1))
             _note_first(number)
     _record.step(number)
 

@@ -268,7 +268,9 @@ def test_optimizers_before_step_is_called(tmp_path):
             prof.step()
     assert prof.step_num == 3
     prof.save(tmp_path / "t.sonde")
-    assert steps(tmp_path / "t.sonde") == [1, 2, 3]
+    rows = read_json("report", tmp_path / "t.sonde", "--view", "steps", "--json")["rows"]
+    assert [(row["step"], row["part"]) for row in rows] == [(0, "first"), (1, "whole"), (2, "whole"), (3, "after")]
+    assert rows[0]["ranges"] >= rows[1]["ranges"] > 0, "the first iteration, from where the recording begins"
     prof.export_chrome_trace(str(tmp_path / "t.json"))
     with sonde.profile(activities=[CPU]) as prof:  # and the next recording counts anew
         for _ in range(2):
@@ -286,7 +288,7 @@ def test_several_count_by_hand(tmp_path):
             prof.step()
     prof.save(tmp_path / "t.sonde")
     found = steps(tmp_path / "t.sonde")
-    assert found == sorted(set(found)) and len(found) == 5
+    assert found == sorted(set(found)) and len(found) == 6 and found[0] == 0
 
 
 def test_the_count_that_torch_keeps(monkeypatch):

@@ -51,13 +51,33 @@ static bool find_first(const struct sonde_trace *trace, uint32_t process, uint64
     return found;
 }
 
+/* Steps that recordings began in, and whose beginning nobody marked; false: out of memory. */
+static bool add_begun(struct snd_steps *steps, const struct sonde_trace *trace)
+{
+    uint32_t marked = steps->count;
+
+    for (uint32_t p = 0; p < trace->process_count; p++) {
+        struct sonde_text value;
+        uint64_t          number = UINT64_MAX;
+        uint32_t          at = 0, i = 0;
+        while (snd_meta_next(trace, p, SND_META_STEPS_BEGAN, &at, NULL, &value))
+            number = strtoull(value.bytes, NULL, 10);
+        while (i < marked && (steps->rows[i].process != p || steps->rows[i].number > number))
+            i++;
+        bool unmarked = number != UINT64_MAX && i == marked;
+        if (unmarked && !snd_steps_add(steps, p, number, trace->processes[p].shown.start_ns))
+            return false;
+    }
+    return true;
+}
+
 bool snd_steps_measure(struct snd_steps *steps, const struct sonde_trace *trace)
 {
     uint32_t process = 0;
 
     free(steps->first);
     steps->first = calloc((size_t)trace->process_count + 2, sizeof *steps->first);
-    if (!steps->first)
+    if (!steps->first || (steps->count > 0 && !add_begun(steps, trace)))
         return false;
     if (steps->count > 0)
         qsort(steps->rows, steps->count, sizeof *steps->rows, compare);
