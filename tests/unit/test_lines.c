@@ -59,6 +59,29 @@ static void lines_are_grouped_and_in_order(void **state)
     sonde_trace_close(trace);
 }
 
+/* A hostile trace's numbers do not come round to small or negative ones. */
+static void counts_do_not_wrap(void **state)
+{
+    static const uint64_t most[2] = { UINT64_MAX, 1 }, many[2] = { (uint64_t)1 << 62, 1 };
+    const char           *path = scratch_path("wraps");
+    struct synth         *s = synth_new(path, NULL);
+    struct sonde_lines   *lines;
+
+    (void)state;
+    synth_tally(s, SND_TALLY_LINE, line_frame(s, "f", 7, 8), 0, most, 2);
+    for (int i = 0; i < 5; i++) /* copies of the function's code */
+        synth_tally(s, SND_TALLY_LINE, line_frame(s, "f", 7, 9), 0, many, 2);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(path);
+    assert_int_equal(sonde_lines_new(trace, SONDE_LINES_TIME, &lines, NULL), SONDE_OK);
+    const struct sonde_line_function *f = sonde_lines_function(lines, 0);
+    assert_true(f->hits == UINT64_MAX);
+    assert_true(sonde_lines_line(lines, f->first)->hits == UINT64_MAX);
+    assert_true(sonde_lines_line(lines, f->first + 1)->hits == UINT64_MAX);
+    sonde_lines_free(lines);
+    sonde_trace_close(trace);
+}
+
 static void memory_is_signed(void **state)
 {
     struct sonde_trace *trace = make_trace();
@@ -83,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_grouped_and_in_order),
+        cmocka_unit_test(counts_do_not_wrap),
         cmocka_unit_test(memory_is_signed),
     };
 

@@ -68,7 +68,7 @@ static void add_words(struct sonde_line *line, enum sonde_line_kind kind, const 
 {
     static_assert((int)SND_LINE_RUNS == (int)SND_LINE_MEMORY_RUNS, "of either kind");
 
-    line->hits += words[SND_LINE_RUNS];
+    line->hits = snd_count_add(line->hits, words[SND_LINE_RUNS]);
     if (kind == SONDE_LINES_TIME) {
         line->time_ns = snd_add(line->time_ns, snd_scale_ticks(scale, words[SND_LINE_TICKS]));
         return;
@@ -132,7 +132,7 @@ static bool arrange(struct sonde_lines *l)
         struct sonde_line_function *f = &l->functions[l->counted[i].function];
         if (f->count++ == 0)
             f->first = i;
-        f->hits += l->counted[i].line.hits;
+        f->hits = snd_count_add(f->hits, l->counted[i].line.hits);
         f->time_ns = snd_add(f->time_ns, l->counted[i].line.time_ns);
         l->lines[i] = l->counted[i].line;
     }

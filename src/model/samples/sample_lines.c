@@ -92,7 +92,7 @@ static void add_stack(struct work *w, const struct snd_sample_count *row, uint32
         }
         if (w->seen[at] != number + 1) {
             line->total_ns = snd_add(line->total_ns, row->time_ns);
-            line->samples += row->samples;
+            line->samples = snd_count_add(line->samples, row->samples);
         }
         w->seen[at] = number + 1;
     }

@@ -29,6 +29,17 @@ static inline int64_t snd_add(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
+/* Counts of a hostile trace stop at the greatest number, and so do cells of tables, which are signed. */
+static inline uint64_t snd_count_add(uint64_t a, uint64_t b)
+{
+    return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
+static inline int64_t snd_count_shown(uint64_t count)
+{
+    return count > INT64_MAX ? INT64_MAX : (int64_t)count;
+}
+
 static inline int64_t snd_sub(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a - (uint64_t)b);

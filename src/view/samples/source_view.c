@@ -257,8 +257,8 @@ static void merge_lines(struct source *s)
             continue;
         }
         last->has |= line->has;
-        last->hits += line->hits;
-        last->samples += line->samples;
+        last->hits = snd_count_add(last->hits, line->hits);
+        last->samples = snd_count_add(last->samples, line->samples);
         last->time_ns = snd_add(last->time_ns, line->time_ns);
         last->sampled_ns = snd_add(last->sampled_ns, line->sampled_ns);
         last->added_bytes = snd_add(last->added_bytes, line->added_bytes);
@@ -302,10 +302,10 @@ static void add_row(const struct source *s, struct snd_doc *doc, const struct fi
 
     *cell++ = snd_cell_text(file->any.file);
     *cell++ = snd_cell_number((int64_t)number);
-    *cell++ = known(line, COUNTED, snd_cell_number((int64_t)l->hits));
+    *cell++ = known(line, COUNTED, snd_cell_number(snd_count_shown(l->hits)));
     *cell++ = known(line, COUNTED, snd_cell_number(l->time_ns));
     *cell++ = known(line, COUNTED, snd_cell_share(l->time_ns, s->time_ns));
-    *cell++ = known(line, SAMPLED, snd_cell_number((int64_t)l->samples));
+    *cell++ = known(line, SAMPLED, snd_cell_number(snd_count_shown(l->samples)));
     *cell++ = known(line, SAMPLED, snd_cell_number(l->sampled_ns));
     *cell++ = known(line, SAMPLED, snd_cell_share(l->sampled_ns, s->sampled_ns));
     *cell++ = known(line, ADDED, snd_cell_number(l->added_bytes));
