@@ -363,6 +363,18 @@ static SND_NOINLINE void walk_odd(const struct snd_heap_caller *caller, struct s
     hash_all(stack, w->generation);
 }
 
+static inline void stand_for(struct snd_heap_stack *stack, const struct snd_heap_walked *w)
+{
+    const struct frame *innermost = &w->frames[w->count];
+
+    stack->walked = w;
+    stack->cut = false;
+    stack->is_ours = (innermost->flags & CALLED_BY_US) != 0;
+    stack->has_python = (innermost->flags & CALLED_BY_PYTHON) != 0;
+    stack->low = innermost->low;
+    stack->high = innermost->high;
+}
+
 /*
  * Walks until it meets a frame of the earlier walk whose callers are unchanged; those are not walked
  * again. The result is that of a whole walk: each value that one would read was compared.
@@ -418,17 +430,11 @@ static void walk(struct snd_heap_walked *w, struct frame *fresh,
         return;
     }
     keep(w, kept, fresh, count);
-    const struct frame *innermost = &w->frames[w->count];
-    if (SND_UNLIKELY(innermost->count > SND_HEAP_FRAMES)) {
+    if (SND_UNLIKELY(w->frames[w->count].count > SND_HEAP_FRAMES)) {
         cut(w, &w->frames[w->count], fresh, 0, stack);
         return;
     }
-    stack->walked = w;
-    stack->cut = false;
-    stack->is_ours = (innermost->flags & CALLED_BY_US) != 0;
-    stack->has_python = (innermost->flags & CALLED_BY_PYTHON) != 0;
-    stack->low = innermost->low;
-    stack->high = innermost->high;
+    stand_for(stack, w);
 }
 
 void snd_heap_stack_fill(struct snd_heap_stack *stack)
