@@ -27,12 +27,13 @@ from .. import _record
 from .._core import Error
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
-            "probes/torch/torch_arguments.h", "probes/torch/torch_calls.h", "probes/torch/torch_collectives.h",
-            "probes/torch/torch_compiledcode.h", "probes/torch/torch_hooks.h", "probes/torch/torch_inputs.h",
-            "probes/torch/torch_kernels.h", "probes/torch/torch_modulecalls.h",
-            "probes/torch/torch_modules.h", "probes/torch/torch_modulewalk.h", "probes/torch/torch_names.h", "probes/torch/torch_places.h",
-            "probes/torch/torch_scripted.h", "probes/torch/torch_thread.h", "pystack/interpreter/py_layout.h", "pystack/interpreter/py_layouts.def",
+_UNITS = ("torch_arguments", "torch_calls", "torch_collectives", "torch_hooks", "torch_inputs", "torch_names", "torch_thread",
+          "place/torch_compiledcode", "place/torch_kernels", "place/torch_modulecalls", "place/torch_modules",
+          "place/torch_modulewalk", "place/torch_places", "place/torch_scripted")
+_UNITY = "probes/torch/unity.cpp"  # includes all the others
+_SOURCES = (_UNITY, "probes/torch/shim.cpp", "probes/torch/shim.h",
+            *(f"probes/torch/{unit}.{kind}" for unit in _UNITS for kind in ("cpp", "h")),
+            "hook/slots.h", "pystack/interpreter/py_layout.h", "pystack/interpreter/py_layouts.def",
             "pystack/interpreter/pyframes.h", "format/known.h", "format/known.def", "format/limits.h",
             "format/metadata.h", "format/metadata.def",
             "sonde/record.h", "sonde/dtypes.h", "sonde/probe.h", "sonde/lane.h", "sonde/error.h")
@@ -126,7 +127,7 @@ def _standards(torch):
     return ["c++17", "c++20"] if found and int(found.group(1)) < 2020 else ["c++20", "c++17"]
 
 
-def _command(torch, compiler, standard, source, output, more):
+def _command(torch, compiler, standard, source, output, more, unit=_UNITY):
     """As torch's own extensions are built; NDEBUG, since its headers differ without."""
     root = os.path.dirname(torch.__file__)
     includes = [os.path.join(root, "include"), os.path.join(root, "include/torch/csrc/api/include"),
@@ -134,7 +135,7 @@ def _command(torch, compiler, standard, source, output, more):
     return [*compiler, "-O2", "-DNDEBUG", f"-std={standard}", "-fPIC", "-shared", "-w",
             "-fvisibility=hidden", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
             *(word for folder in dict.fromkeys(includes) for word in ("-isystem", folder)),
-            "-I", source, os.path.join(source, "probes/torch/shim.cpp"), "-o", output,
+            "-I", source, os.path.join(source, unit), "-o", output,
             "-L", os.path.join(root, "lib"), "-Wl,--no-as-needed", "-l:libc10.so",
             "-l:libtorch_cpu.so", _record.library(), "-Wl,-z,nodelete", *more]
 

@@ -19,13 +19,24 @@
 #include "probes/torch/torch_calls.h"
 #include "probes/torch/torch_collectives.h"
 #include "probes/torch/torch_hooks.h"
-#include "probes/torch/torch_kernels.h"
-#include "probes/torch/torch_modulecalls.h"
+#include "probes/torch/place/torch_kernels.h"
+#include "probes/torch/place/torch_modulecalls.h"
+#include "probes/torch/place/torch_modules.h"
 #include "probes/torch/torch_names.h"
+#include "probes/torch/place/torch_places.h"
 #include "probes/torch/torch_thread.h"
+
+namespace snd_torch
+{
 
 namespace
 {
+
+char error_text[256];
+
+/* User ranges that another thread ended: (torch's number of the thread that began it, range). */
+std::vector<std::pair<uint64_t, const void *>> ended_elsewhere;
+std::atomic<size_t>                            ended_elsewhere_count{ 0 };
 
 /* ---------------------------------------------------------------- callbacks */
 
@@ -284,12 +295,12 @@ void stop()
         return;
     is_on = false;
     at::removeCallback(handle);
-    snd_redirects_undo(&diverted);
+    undo_diversions();
 #ifndef SND_PYFRAMES_MISSING
     take_off_module_calls();
 #endif
     if (settings.flags & SONDE_TORCH_MEMORY)
-        Wrapper::instance().take_off();
+        take_off_allocator();
 }
 
 void start(const sonde_torch_options *options)
@@ -308,7 +319,7 @@ void start(const sonde_torch_options *options)
         if (!(flags & SONDE_TORCH_WRAP_ALLOCATOR) && divert_cpu()) {
             cpu = "diverted";
         } else {
-            Wrapper::instance().put_on();
+            put_on_allocator();
             cpu = "wrapped";
         }
         cuda = divert_cuda();
@@ -326,6 +337,9 @@ void start(const sonde_torch_options *options)
 }
 
 } // namespace
+} // namespace snd_torch
+
+using namespace snd_torch;
 
 extern "C" int sonde_torch_start(const struct sonde_torch_options *options)
 {
@@ -344,7 +358,7 @@ extern "C" int sonde_torch_start(const struct sonde_torch_options *options)
         return 0;
     } catch (const std::exception &e) {
         snprintf(error_text, sizeof error_text, "the torch probe cannot start: %.200s", e.what());
-        snd_redirects_undo(&diverted);
+        undo_diversions();
         return -1;
     }
 }

@@ -5,19 +5,17 @@
  * Each distinct combination is interned once; an event of an operator then has an id and its
  * times. The id is looked up by a hash of the combination.
  *
- * A part of shim.cpp, which includes it once.
  * Layer: probes.
  */
 #ifndef SND_PROBES_TORCH_CALLS_H
 #define SND_PROBES_TORCH_CALLS_H
 
 #include "probes/torch/shim.h"
-#include "probes/torch/torch_arguments.h"
 #include "probes/torch/torch_inputs.h"
 #include "probes/torch/torch_names.h"
-#include "probes/torch/torch_places.h"
+#include "probes/torch/place/torch_places.h"
 
-namespace
+namespace snd_torch
 {
 
 constexpr PlaceSlot NOWHERE = { 0, 0, 0, 0 };
@@ -38,68 +36,12 @@ INLINE uint64_t traits_of(const at::RecordFunction &fn)
            static_cast<uint64_t>(is_async(fn)) << 9 | forward << 16;
 }
 
-/*
- * A RecordFunction has its overload from torch 2.7 on; the operator's full name, in all versions.
- */
-uint32_t overload_id(const at::RecordFunction &fn)
-{
-    auto name = fn.operator_name();
-
-    return name && !name->overload_name.empty()
-               ? sonde_intern(name->overload_name.data(), name->overload_name.size())
-               : 0;
-}
-
-void describe_inputs(const at::RecordFunction &fn, struct sonde_op_call *call)
-{
-    if (!fn.inputs().empty()) {
-        Inputs inputs(fn.inputs());
-        call->shapes = inputs.shapes();
-        call->strides = inputs.strides();
-        call->arguments = inputs.arguments();
-    }
-    Keywords keywords = fn.kwinputs();
-    if (!keywords.empty())
-        call->keywords = KeywordText(keywords).id();
-}
-
 /* The id that the recorder has for this way of calling; 0: it has no room for more. */
 NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags,
-                                const PlaceSlot *place)
-{
-    struct sonde_op_call call = {};
-
-    call.name = sonde_intern(fn.name(), strlen(fn.name()));
-    if (fn.scope() != at::RecordScope::FUNCTION)
-        call.scope = static_cast<uint32_t>(fn.scope()) + 1;
-    if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION)
-        call.fwd_thread = fn.forwardThreadId();
-    call.has_sequence = fn.seqNr() >= 0;
-    call.is_async = is_async(fn);
-    call.stack = place->stack;
-    call.module = place->module;
-    call.compiled = place->compiled;
-    if (flags & SONDE_TORCH_OVERLOADS)
-        call.overload = overload_id(fn);
-    if (flags & SONDE_TORCH_SHAPES) {
-        try {
-            describe_inputs(fn, &call);
-        } catch (const std::exception &) {
-            /* out of memory, or a value that cannot be printed: without its inputs */
-        }
-    }
-    return call.name ? sonde_intern_call(&call) : 0;
-}
+                                const PlaceSlot *place);
 
 NOINLINE uint32_t call_slow(CallLine *line, uint64_t hash, const at::RecordFunction &fn,
-                            uint32_t flags, const PlaceSlot *place)
-{
-    uint32_t id = describe_call(fn, flags, place);
-
-    if (id)
-        line->ways[hash >> 62] = { hash, id };
-    return id;
-}
+                            uint32_t flags, const PlaceSlot *place);
 
 INLINE uint32_t call_by_hash(Thread *thread, uint64_t hash, const at::RecordFunction &fn,
                              uint32_t flags, const PlaceSlot *place)
@@ -139,6 +81,6 @@ INLINE uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const Plac
     return call_by_hash(thread, hash, fn, FLAGS, place);
 }
 
-} // namespace
+} // namespace snd_torch
 
 #endif

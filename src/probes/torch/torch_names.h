@@ -3,7 +3,6 @@
  * probes/torch/torch_names.h - ids of operators' names, looked up by address or hash and interned
  * once.
  *
- * A part of shim.cpp, which includes it once.
  * Layer: probes.
  */
 #ifndef SND_PROBES_TORCH_NAMES_H
@@ -11,21 +10,10 @@
 
 #include "probes/torch/torch_thread.h"
 
-namespace
+namespace snd_torch
 {
 
-NOINLINE uint32_t text_id(Thread *thread, const char *text)
-{
-    size_t   length = strlen(text);
-    uint64_t hash = hash_text(text, length, thread->seed + length);
-    IdSlot  *slot = &thread->texts[hash % TEXT_SLOTS];
-
-    if (LIKELY(slot->hash == hash))
-        return slot->id;
-    slot->id = sonde_intern(text, length);
-    slot->hash = slot->id ? hash : 0;
-    return slot->id;
-}
+NOINLINE uint32_t text_id(Thread *thread, const char *text);
 
 constexpr uint32_t NAME_ID_MAX = (1u << 25) - 1; /* of NameSlot */
 
@@ -41,27 +29,7 @@ inline Name name_of_text(Thread *thread, const char *text)
     return { text_id(thread, text), nullptr, nullptr };
 }
 
-NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const at::RecordFunction &fn)
-{
-    const char *name = fn.name();
-    size_t      length = strlen(name);
-    uint32_t    id = text_id(thread, name);
-
-    /* autograd names its nodes anew each time: "autograd::engine::evaluate_function: .." */
-    if (length + 1 < WORD || length + 1 >= sizeof slot->text ||
-        strncmp(name, "autograd::", 10) == 0 || id > NAME_ID_MAX)
-        return { id, nullptr, nullptr };
-    static_assert(sizeof slot->text < 64, "the bits of NameSlot::length");
-    slot->calls[0] = slot->calls[1] = 0;
-    slot->address = name;
-    slot->epoch = thread->epoch;
-    slot->length = static_cast<uint32_t>(length) & 63;
-    slot->id = id & NAME_ID_MAX;
-    slot->is_operator = fn.operator_name().has_value();
-    memcpy(slot->text, name, length / WORD * WORD);
-    memcpy(&slot->text[length / WORD], name + length + 1 - WORD, WORD);
-    return { id, name, slot };
-}
+NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const at::RecordFunction &fn);
 
 /* As strcmp() == 0, without the call. */
 INLINE bool is_same(const NameSlot *slot, const char *name)
@@ -94,6 +62,6 @@ INLINE Name name_of(Thread *thread, const at::RecordFunction &fn)
     return { slot->id, name, slot };
 }
 
-} // namespace
+} // namespace snd_torch
 
 #endif

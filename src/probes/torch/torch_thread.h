@@ -2,7 +2,6 @@
 /*
  * probes/torch/torch_thread.h - the probe's state of each thread, and how it writes events.
  *
- * A part of shim.cpp, which includes it once.
  * Layer: probes.
  */
 #ifndef SND_PROBES_TORCH_THREAD_H
@@ -35,7 +34,7 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-namespace
+namespace snd_torch
 {
 
 /* ------------------------------------------------------------------- hashes */
@@ -132,9 +131,8 @@ struct Thread {
 };
 
 /* initial-exec: otherwise each access would call __tls_get_addr, several times per operator. */
-thread_local Thread *self __attribute__((tls_model("initial-exec")));
-thread_local bool    has_ended __attribute__((tls_model("initial-exec")));
-pthread_key_t        exit_key;
+extern __thread Thread *self __attribute__((tls_model("initial-exec")));
+extern pthread_key_t    exit_key; /* of release_thread() */
 
 constexpr uint64_t ARGUMENT_BYTES_MAX = 24u << 20;
 
@@ -144,86 +142,17 @@ struct Settings {
     std::vector<std::pair<std::string, std::string>> notes;
     void                                            *module_code = nullptr;
 };
-Settings              settings;
-std::mutex            control; /* of start and stop */
-std::mutex            shared;  /* of what follows; never held while Python runs */
-std::atomic<uint32_t> noted_epoch{ 0 };
-std::atomic<uint64_t> argument_bytes{ 0 };
-char                  description[512];
-char                  error_text[256];
+extern Settings              settings;
+extern std::mutex            control; /* of start and stop */
+extern std::mutex            shared;  /* of what follows; never held while Python runs */
+extern std::atomic<uint32_t> noted_epoch;
+extern std::atomic<uint64_t> argument_bytes;
+extern char                  description[512];
 
-/* User ranges that another thread ended: (torch's number of the thread that began it, range). */
-std::vector<std::pair<uint64_t, const void *>> ended_elsewhere;
-std::atomic<size_t>                            ended_elsewhere_count{ 0 };
-
-void release_thread(void *argument)
-{
-    Thread *thread = static_cast<Thread *>(argument);
-
-    self = nullptr;
-    has_ended = true; /* other destructors of this thread may still run operators */
-    free(thread->open);
-    munmap(thread, sizeof *thread);
-}
-
-/* Fresh pages: only the used parts of the tables take memory. */
-Thread *make_thread()
-{
-    if (has_ended)
-        return nullptr;
-    void *pages = mmap(nullptr, sizeof(Thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
-    if (pages == MAP_FAILED)
-        return nullptr;
-    Thread *thread = static_cast<Thread *>(pages);
-    thread->open = static_cast<Open *>(malloc(OPEN_FIRST * sizeof(Open)));
-    if (!thread->open || pthread_setspecific(exit_key, thread) != 0) {
-        free(thread->open);
-        munmap(pages, sizeof(Thread));
-        return nullptr;
-    }
-    thread->room = OPEN_FIRST;
-    thread->number = at::RecordFunction::currentThreadId();
-    self = thread;
-    return thread;
-}
-
-/* Each trace file has a description of the probe, written by the first thread of an epoch. */
-void write_notes(uint32_t epoch)
-{
-    uint32_t before = noted_epoch.load();
-
-    if (before == epoch || !noted_epoch.compare_exchange_strong(before, epoch))
-        return;
-    argument_bytes = 0;
-    std::lock_guard<std::mutex> guard(shared);
-    sonde_metadata(snd_meta_key(SND_META_TORCH_PROBE), description);
-    for (const auto &note : settings.notes)
-        sonde_metadata(note.first.c_str(), note.second.c_str());
-}
+void release_thread(void *argument);
 
 /* The thread's first range in an epoch. */
-NOINLINE Thread *renew(uint32_t epoch)
-{
-    Thread *thread = self ? self : make_thread();
-
-    if (!thread)
-        return nullptr;
-    sonde_intern("torch",
-                 5);   /* creates the file of a forked child, before metadata is written to it */
-    thread->depth = 0; /* the ends of another epoch's ranges are not recorded */
-    thread->backward_frame = nullptr;
-    thread->sequence = NO_SEQUENCE;
-    thread->epoch = epoch;
-    thread->seed = stir(stir(0x243F6A8885A308D3ull, epoch), epoch);
-    write_notes(epoch);
-    char key[40], value[24];
-    snprintf(key, sizeof key, "%s%ld", snd_meta_key(SND_META_TORCH_THREAD),
-             static_cast<long>(syscall(SYS_gettid)));
-    snprintf(value, sizeof value, "%llu", static_cast<unsigned long long>(thread->number));
-    sonde_metadata(key, value);
-    return thread;
-}
+NOINLINE Thread *renew(uint32_t epoch);
 
 INLINE Thread *this_thread(uint32_t epoch)
 {
@@ -249,16 +178,7 @@ struct Own {
     uint64_t id;       /* of the at::RecordFunction, if someone asked torch for ids */
 };
 
-NOINLINE void begin_slow(uint32_t epoch, uint32_t call, Own own)
-{
-    if (sonde_epoch() != epoch) /* these ids are another recording's */
-        return;
-    sonde_begin_call(call, static_cast<uint64_t>(own.sequence) & VALUE_MASK);
-    if (own.key)
-        sonde_attr(SONDE_ATTR_KEY, own.key);
-    if (own.id)
-        sonde_attr(SONDE_ATTR_RECORD_FUNCTION, own.id);
-}
+NOINLINE void begin_slow(uint32_t epoch, uint32_t call, Own own);
 
 /*
  * Writes a range: before it autograd's sequence number if that has changed, after it key and id
@@ -328,6 +248,6 @@ inline void memory(bool is_free, struct sonde_device device, const void *address
     sonde_lane_leave_(lane);
 }
 
-} // namespace
+} // namespace snd_torch
 
 #endif

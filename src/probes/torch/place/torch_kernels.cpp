@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * probes/torch/torch_kernels.h - calls of the C++ kernels that inductor made, as ranges.
- *
- * A part of shim.cpp, which includes it once. torch opens no range for such a kernel, so that its time
- * is that of the whole graph. While the probe is on, the name by which generated code calls a kernel
- * has an object of ours, which calls the kernel (sonde/torch/_compiled.py puts it there and takes it
- * away).
- * Layer: probes.
- */
-#ifndef SND_PROBES_TORCH_KERNELS_H
-#define SND_PROBES_TORCH_KERNELS_H
+/* probes/torch/place/torch_kernels.cpp - see torch_kernels.h. */
+#include "probes/torch/place/torch_kernels.h"
 
 #include <string>
 
-#include "pystack/interpreter/pyframes.h"
-#include "probes/torch/torch_places.h"
+#include "probes/torch/torch_calls.h"
+#include "probes/torch/place/torch_places.h"
 #include "probes/torch/torch_thread.h"
 
-namespace
+namespace snd_torch
 {
 
 #ifndef SND_PYFRAMES_MISSING
+
+namespace
+{
 
 struct Kernel {
     PyObject_HEAD
@@ -115,7 +109,8 @@ PyTypeObject *kernel_type()
     return is_ready ? &type : nullptr;
 }
 
-/* A new reference; NULL with an exception set. */
+} // namespace
+
 PyObject *make_kernel(PyObject *object, const char *name)
 {
     PyTypeObject *type = kernel_type();
@@ -132,6 +127,4 @@ PyObject *make_kernel(PyObject *object, const char *name)
 
 #endif /* SND_PYFRAMES_MISSING */
 
-} // namespace
-
-#endif
+} // namespace snd_torch

@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * probes/torch/torch_places.h - where in the program an operator was called: module and Python
- * stack.
- *
- * A part of shim.cpp, which includes it once.
- * Layer: probes.
- */
-#ifndef SND_PROBES_TORCH_PLACES_H
-#define SND_PROBES_TORCH_PLACES_H
+/* probes/torch/place/torch_places.cpp - see torch_places.h. */
+#include "probes/torch/place/torch_places.h"
 
-#include <string>
-#include <vector>
+#include "probes/torch/place/torch_modulewalk.h"
 
-#include "pystack/interpreter/pyframes.h"
-#include "format/limits.h"
-#include "probes/torch/shim.h"
-#include "probes/torch/torch_compiledcode.h"
-#include "probes/torch/torch_modules.h"
-#include "probes/torch/torch_scripted.h"
-#include "probes/torch/torch_thread.h"
-
-namespace
+namespace snd_torch
 {
 
 #ifndef SND_PYFRAMES_MISSING
+
+namespace
+{
 
 /*
  * Frames of the thread that started a profile which were open then, outermost first: torch names them
@@ -38,6 +25,8 @@ struct OpenFrame {
 std::vector<OpenFrame> open_frames;
 pthread_t              open_frames_owner;
 
+} // namespace
+
 void keep_open_frames(bool wanted)
 {
     std::lock_guard<std::mutex> guard(shared);
@@ -51,6 +40,9 @@ void keep_open_frames(bool wanted)
                            { f, snd_pyframe_code(f), line > 0 ? static_cast<uint32_t>(line) : 0 });
     }
 }
+
+namespace
+{
 
 /* Lines of those of `frames` (innermost first) that are still open since then, outermost first. */
 std::vector<uint32_t> open_lines(const std::vector<snd_pyframe *> &frames)
@@ -145,10 +137,8 @@ bool is_generated(const std::vector<snd_pyframe *> &frames, size_t i)
            file.compare(file.size() + 1 - sizeof end, sizeof end - 1, end) == 0;
 }
 
-/*
- * Of a range that Python opens: Python functions run in it, and samples have their frames. It belongs
- * after those that were there when it began.
- */
+} // namespace
+
 NOINLINE void note_depth()
 {
     try {
@@ -170,12 +160,16 @@ NOINLINE void note_depth()
     }
 }
 
+namespace
+{
+
 inline PyObject *module_of(const snd_pyframe *frame)
 {
     return snd_pyframe_code(frame) == settings.module_code ? snd_pyframe_self(frame) : nullptr;
 }
 
-/* Modules whose calls are open, outermost first. */
+} // namespace
+
 std::vector<PyObject *> open_modules(snd_pyframe *top)
 {
     std::vector<PyObject *> modules;
@@ -188,11 +182,8 @@ std::vector<PyObject *> open_modules(snd_pyframe *top)
     return modules;
 }
 
-/* Where an operator is in scripted code: see scripted_path() and scripted_stack(). */
-struct Scripted {
-    std::string path;
-    ScriptStack stack;
-};
+namespace
+{
 
 NOINLINE uint32_t python_stack(Thread *thread, const std::vector<snd_pyframe *> &frames,
                                bool is_cut)
@@ -226,6 +217,8 @@ void place_module(Thread *thread, PlaceSlot *slot, const std::vector<PyObject *>
         slot->module = sonde_intern(path.data(), path.size());
 }
 
+} // namespace
+
 NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyframe *top,
                          const Scripted &scripted)
 {
@@ -252,44 +245,6 @@ NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyf
     }
 }
 
-/* Hashes all frames, or only the modules' own if no stacks are recorded. */
-template <uint32_t FLAGS> inline const PlaceSlot *place_of(Thread *thread, snd_pyframe *top)
-{
-    uint64_t    hash = thread->seed + 3 + ODD * modules_gone.load(std::memory_order_relaxed);
-    const void *module_code = settings.module_code;
-    bool        seeks = (FLAGS & SONDE_TORCH_MODULES) && has_compiled_code();
-    int         left = SND_PYTHON_FRAMES_MAX;
-
-    for (const snd_pyframe *f = top; f && left > 0; f = snd_pyframe_caller(f), left--) {
-        if (FLAGS & SONDE_TORCH_STACKS)
-            hash = stir(hash, snd_pyframe_place(f));
-        if (snd_pyframe_code(f) == module_code) {
-            hash = stir(hash, reinterpret_cast<uintptr_t>(snd_pyframe_self(f)));
-            seeks = false;
-        } else if (UNLIKELY(seeks) && find_compiled(snd_pyframe_code(f))) {
-            hash = stir(hash, snd_pyframe_place(f));
-            seeks = false;
-        }
-    }
-    Scripted scripted;
-    if (FLAGS & SONDE_TORCH_MODULES) {
-        scripted.path = scripted_path();
-        if (UNLIKELY(!scripted.path.empty()))
-            hash = hash_text(scripted.path.data(), scripted.path.size(), hash);
-    }
-    if (FLAGS & SONDE_TORCH_STACKS) {
-        scripted.stack = scripted_stack();
-        if (UNLIKELY(!scripted.stack.empty()))
-            hash = hash_scripted(scripted.stack, hash);
-    }
-    PlaceSlot *slot = &thread->places[hash % PLACE_SLOTS];
-    if (UNLIKELY(slot->hash != hash))
-        place_slow(thread, slot, hash, top, scripted);
-    return slot;
-}
-
 #endif /* SND_PYFRAMES_MISSING */
 
-} // namespace
-
-#endif
+} // namespace snd_torch

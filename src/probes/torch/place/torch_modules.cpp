@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * probes/torch/torch_modules.h - paths and numbers of modules, by address, as long as they live.
- *
- * A part of shim.cpp, which includes it once.
- * Layer: probes.
- */
-#ifndef SND_PROBES_TORCH_MODULES_H
-#define SND_PROBES_TORCH_MODULES_H
+/* probes/torch/place/torch_modules.cpp - see torch_modules.h. */
+#include "probes/torch/place/torch_modules.h"
 
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "pystack/interpreter/pyframes.h"
-#include "probes/torch/torch_modulewalk.h"
-#include "probes/torch/torch_thread.h"
+#include "probes/torch/place/torch_modulewalk.h"
 
-namespace
+namespace snd_torch
 {
 
 #ifndef SND_PYFRAMES_MISSING
+
+std::atomic<uint64_t> modules_gone{ 0 };
+
+namespace
+{
 
 /* Both by address, for one epoch: (module), (outermost module, module). Under `shared`. */
 uint32_t                                                     modules_epoch;
@@ -37,7 +34,8 @@ void renew_modules(uint32_t epoch)
     module_paths.clear();
 }
 
-/* "Linear_3": the fourth instance of its class that was met, as torch numbers them. */
+} // namespace
+
 std::string module_label(Thread *thread, PyObject *module)
 {
     std::lock_guard<std::mutex> guard(shared);
@@ -49,6 +47,9 @@ std::string module_label(Thread *thread, PyObject *module)
     return std::string("nn.Module: ") + class_name(module) + "_" +
            std::to_string(found.first->second);
 }
+
+namespace
+{
 
 /* Holds the interpreter lock, and restores the pending exception at the end. */
 class Interpreter
@@ -88,7 +89,6 @@ bool is_finalizing()
  */
 std::unordered_set<PyObject *>             kept_code;
 std::unordered_map<PyObject *, PyObject *> watched; /* module: the weak reference to it, owned */
-std::atomic<uint64_t>                      modules_gone{ 0 };
 
 void forget_module(const void *module)
 {
@@ -161,7 +161,8 @@ bool is_known(const std::vector<snd_pyframe *> &frames, const std::vector<PyObje
     return true;
 }
 
-/* For frames of the calling thread, which stay alive during the call. */
+} // namespace
+
 void keep_known(Thread *thread, const std::vector<snd_pyframe *> &frames,
                 const std::vector<PyObject *> &modules)
 {
@@ -182,7 +183,6 @@ void keep_known(Thread *thread, const std::vector<snd_pyframe *> &frames,
     thread->is_inside = false;
 }
 
-/* At stop: forgets all addresses. Later entries belong to another epoch. */
 void release_known()
 {
     std::unordered_set<PyObject *>             code;
@@ -202,6 +202,9 @@ void release_known()
         Py_DECREF(one);
 }
 
+namespace
+{
+
 void learn_paths(Thread *thread, PyObject *root)
 {
     if (thread->is_inside || is_finalizing())
@@ -209,7 +212,7 @@ void learn_paths(Thread *thread, PyObject *root)
     thread->is_inside = true;
     {
         Interpreter lock;
-        ModuleWalk  walk(root);
+        ModuleNotes walk = walk_modules(root);
         for (auto &path : walk.paths)
             watch_module(static_cast<PyObject *>(const_cast<void *>(path.first)));
         std::lock_guard<std::mutex> guard(shared);
@@ -234,7 +237,8 @@ bool find_path(uint32_t epoch, PyObject *root, PyObject *module, std::string *pa
     return true;
 }
 
-/* `chain`: modules whose calls are open, outermost first. */
+} // namespace
+
 std::string module_path(Thread *thread, const std::vector<PyObject *> &chain)
 {
     PyObject   *root = chain.front();
@@ -257,6 +261,4 @@ std::string module_path(Thread *thread, const std::vector<PyObject *> &chain)
 
 #endif /* SND_PYFRAMES_MISSING */
 
-} // namespace
-
-#endif
+} // namespace snd_torch

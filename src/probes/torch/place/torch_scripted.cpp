@@ -1,21 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * probes/torch/torch_scripted.h - modules and source lines inside a scripted module, which Python
- * does not see.
- *
- * A part of shim.cpp, which includes it once. TorchScript's interpreter runs a whole model in one
- * call from Python; only it knows to which of the model's modules an operator belongs.
- * Layer: probes.
- */
-#ifndef SND_PROBES_TORCH_SCRIPTED_H
-#define SND_PROBES_TORCH_SCRIPTED_H
-
-#include <torch/csrc/jit/frontend/source_range.h>
-
-#include <string>
-#include <vector>
-
-#include "probes/torch/torch_thread.h"
+/* probes/torch/place/torch_scripted.cpp - see torch_scripted.h. */
+#include "probes/torch/place/torch_scripted.h"
 
 namespace torch
 {
@@ -26,6 +11,9 @@ __attribute__((weak)) std::vector<std::string> currentModuleHierarchy();
 __attribute__((weak)) std::vector<StackEntry>  currentCallstack();
 } // namespace jit
 } // namespace torch
+
+namespace snd_torch
+{
 
 namespace
 {
@@ -40,10 +28,8 @@ inline std::string instance_of(const std::string &entry)
     return name;
 }
 
-/*
- * ".a.fc" in a scripted module, to append to that module's path. Empty, and nothing is allocated,
- * if the interpreter is not running on this thread.
- */
+} // namespace
+
 NOINLINE std::string scripted_path()
 {
     std::string path;
@@ -62,9 +48,6 @@ NOINLINE std::string scripted_path()
     return path;
 }
 
-using ScriptStack = std::vector<torch::jit::StackEntry>;
-
-/* The lines of the script that run on this thread, innermost first; none outside the interpreter. */
 NOINLINE ScriptStack scripted_stack()
 {
     try {
@@ -76,17 +59,6 @@ NOINLINE ScriptStack scripted_stack()
     return ScriptStack();
 }
 
-inline uint64_t hash_scripted(const ScriptStack &stack, uint64_t hash)
-{
-    for (const auto &entry : stack) {
-        hash = hash_text(entry.filename.data(), entry.filename.size(), hash);
-        hash = stir(hash, reinterpret_cast<uintptr_t>(entry.range.source().get()));
-        hash = stir(hash, entry.range.start());
-    }
-    return hash;
-}
-
-/* As torch's profiler has them: the function, and its line in the file that was scripted. */
 uint32_t scripted_frame(const torch::jit::StackEntry &entry)
 {
     const auto &source = entry.range.source();
@@ -99,6 +71,4 @@ uint32_t scripted_frame(const torch::jit::StackEntry &entry)
                               sonde_intern(file.data(), file.size()), static_cast<uint32_t>(line));
 }
 
-} // namespace
-
-#endif
+} // namespace snd_torch

@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * probes/torch/torch_modulecalls.h - calls of modules, recorded as they begin and return.
- *
- * A part of shim.cpp, which includes it once. Every call of a module goes through one Python
- * function, nn.Module.__call__. CPython calls a function by a pointer in the function object: while
- * the probe is on, that pointer is ours. Nothing that Python code can look at changes (a hook of
- * torch's would), and TorchDynamo sees the same function with the same code.
- * Layer: probes.
- */
-#ifndef SND_PROBES_TORCH_MODULECALLS_H
-#define SND_PROBES_TORCH_MODULECALLS_H
+/* probes/torch/place/torch_modulecalls.cpp - see torch_modulecalls.h. */
+#include "probes/torch/place/torch_modulecalls.h"
 
 #include <string>
 #include <vector>
 
-#include "pystack/interpreter/pyframes.h"
-#include "probes/torch/torch_modules.h"
-#include "probes/torch/torch_places.h"
+#include "format/limits.h"
+#include "probes/torch/place/torch_modules.h"
+#include "probes/torch/place/torch_places.h"
 #include "probes/torch/torch_thread.h"
 
-namespace
+namespace snd_torch
 {
 
 #ifndef SND_PYFRAMES_MISSING
+
+namespace
+{
 
 PyFunctionObject *module_function;      /* owned for ever: calls under way are in it */
 vectorcallfunc    module_function_call; /* its own pointer */
@@ -75,7 +69,8 @@ PyObject *call_module(PyObject *function, PyObject *const *args, size_t count, P
     return result;
 }
 
-/* Call it with the interpreter lock. */
+} // namespace
+
 void put_on_module_calls(PyObject *function)
 {
     if (!function || !PyFunction_Check(function) || module_calls_are_ours)
@@ -93,7 +88,6 @@ void put_on_module_calls(PyObject *function)
     module_calls_are_ours = true;
 }
 
-/* Calls that are under way return through ours. */
 void take_off_module_calls()
 {
     if (module_calls_are_ours && module_function->vectorcall == call_module)
@@ -103,6 +97,4 @@ void take_off_module_calls()
 
 #endif /* SND_PYFRAMES_MISSING */
 
-} // namespace
-
-#endif
+} // namespace snd_torch

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * probes/torch/torch_modulewalk.h - the modules of a model: their paths, classes and parameters.
- *
- * A part of shim.cpp, which includes it once.
- * Layer: probes.
- */
-#ifndef SND_PROBES_TORCH_MODULEWALK_H
-#define SND_PROBES_TORCH_MODULEWALK_H
+/* probes/torch/place/torch_modulewalk.cpp - see torch_modulewalk.h. */
+#include "probes/torch/place/torch_modulewalk.h"
 
+#include <cstring>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "pystack/interpreter/pyframes.h"
 #include "format/metadata.h"
 
-namespace
+namespace snd_torch
 {
 
 #ifndef SND_PYFRAMES_MISSING
 
-/* A type's own name. Its text lives as long as the type, which the instance keeps. */
 const char *class_name(PyObject *object)
 {
     const char *name = Py_TYPE(object)->tp_name;
@@ -30,10 +20,6 @@ const char *class_name(PyObject *object)
     return dot ? dot + 1 : name;
 }
 
-/*
- * A string object as UTF-8, without the interpreter lock: Python itself would store the result in
- * it.
- */
 std::string text_of(PyObject *object)
 {
     std::string text;
@@ -61,6 +47,9 @@ std::string text_of(PyObject *object)
     return text;
 }
 
+namespace
+{
+
 /*
  * Walks a model as named_modules() does, by the C API alone: Python code would go through
  * TorchDynamo's hook, which might compile it in the middle of the user's model.
@@ -72,8 +61,7 @@ class ModuleWalk
     {
         visit(root, class_of(root));
     }
-    std::vector<std::pair<const void *, std::string>> paths;
-    std::vector<std::pair<std::string, std::string>>  notes;
+    ModuleNotes found;
 
   private:
     PyObject            *root_;
@@ -156,15 +144,15 @@ class ModuleWalk
         if (!parameters) /* a scripted module keeps them in C++: unknown, not none */
             counts.clear();
         Py_XDECREF(parameters);
-        notes.emplace_back(snd_meta_key(SND_META_MODULE) + path,
-                           "{\"class\": \"" + class_of(module) + "\"" + counts + "}");
+        found.notes.emplace_back(snd_meta_key(SND_META_MODULE) + path,
+                                 "{\"class\": \"" + class_of(module) + "\"" + counts + "}");
     }
 
     void visit(PyObject *module, const std::string &path)
     {
         if (!seen_.insert(module).second)
             return;
-        paths.emplace_back(module, path);
+        found.paths.emplace_back(module, path);
         note(module, path);
         PyObject  *children = dict_of(module, "_modules"), *key, *value;
         Py_ssize_t at = 0;
@@ -175,8 +163,13 @@ class ModuleWalk
     }
 };
 
-#endif /* SND_PYFRAMES_MISSING */
-
 } // namespace
 
-#endif
+ModuleNotes walk_modules(PyObject *root)
+{
+    return ModuleWalk(root).found;
+}
+
+#endif /* SND_PYFRAMES_MISSING */
+
+} // namespace snd_torch
