@@ -5,11 +5,21 @@ import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import * as esbuild from "esbuild";
 
-const options = { bundle: true, minify: true, write: false, charset: "ascii", legalComments: "none" };
-const bundle = (entry, more) => esbuild.buildSync({ ...options, ...more, entryPoints: [entry] }).outputFiles[0].text;
+const options = {
+  bundle: true,
+  minify: true,
+  write: false,
+  charset: "ascii",
+  legalComments: "none",
+};
+const bundle = (entry, more) =>
+  esbuild.buildSync({ ...options, ...more, entryPoints: [entry] }).outputFiles[0].text;
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-const script = bundle("src/main.ts", { format: "iife", target: ["chrome100", "firefox113", "safari16.4"] }).trim();
+const script = bundle("src/main.ts", {
+  format: "iife",
+  target: ["chrome100", "firefox113", "safari16.4"],
+}).trim();
 const style = bundle("src/page.css", { target: ["chrome100", "firefox113", "safari16.4"] }).trim();
 if (script.includes("</script")) throw new Error("the script would end itself");
 const policy = [

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the page knows of a trace, once it is decoded. */
 
-export type Kind = "text" | "count" | "time" | "mean" | "share" | "bytes" | "flops" | "shapes" | "lines" | "flag" | "real";
+export type Kind =
+  | "text"
+  | "count"
+  | "time"
+  | "mean"
+  | "share"
+  | "bytes"
+  | "flops"
+  | "shapes"
+  | "lines"
+  | "flag"
+  | "real";
 export type Cell = string | number | boolean | null | unknown[];
 
 export interface Column {
@@ -34,7 +45,9 @@ export interface View extends Table {
   sections: (Table & { key: string; title?: string })[];
 }
 
-/** What the page does with a view besides showing its table: src/export/page/page_views.c has them. */
+/**
+ * What the page does with a view besides showing its table: src/export/page/page_views.c has them.
+ */
 export type Trait = "finds" | "blank" | "indents" | "part" | "elsewhere";
 
 export interface ViewEntry {
@@ -136,7 +149,16 @@ export interface Blocks {
 }
 
 /** torch's, as enum sonde_memory_category has them. */
-export const CATEGORIES = ["Unknown", "Parameter", "Optimizer state", "Input", "Temporary", "Activation", "Gradient", "Autograd detail"];
+export const CATEGORIES = [
+  "Unknown",
+  "Parameter",
+  "Optimizer state",
+  "Input",
+  "Temporary",
+  "Activation",
+  "Gradient",
+  "Autograd detail",
+];
 
 /** A tree, each node before its children. */
 export interface Tree {

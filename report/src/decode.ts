@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the bytes in the page to typed arrays (docs/REPORT_PAGE.md, "Data"). */
-import type { Before, Blocks as MemoryBlocks, Head, Ranges, Samples, Series, Stacks, Trace, Tree, TreeHead, ViewEntry } from "./data";
+import type {
+  Before,
+  Blocks as MemoryBlocks,
+  Head,
+  Ranges,
+  Samples,
+  Series,
+  Stacks,
+  Trace,
+  Tree,
+  TreeHead,
+  ViewEntry,
+} from "./data";
 
 async function unpack(text: string): Promise<Uint8Array> {
   const binary = atob(text.trim());
@@ -19,7 +31,7 @@ interface Section {
 
 function* sections(bytes: Uint8Array): Generator<Section> {
   const view = new DataView(bytes.buffer, bytes.byteOffset);
-  for (let at = 0; at + 8 <= bytes.length;) {
+  for (let at = 0; at + 8 <= bytes.length; ) {
     const kind = String.fromCharCode(...bytes.subarray(at, at + 4));
     const length = view.getUint32(at + 4, true);
     yield { kind, from: at + 8, to: at + 8 + length };
@@ -29,7 +41,10 @@ function* sections(bytes: Uint8Array): Generator<Section> {
 
 /** A column of varints. */
 class Column {
-  constructor(private bytes: Uint8Array, private at: number) {}
+  constructor(
+    private bytes: Uint8Array,
+    private at: number,
+  ) {}
 
   next(): number {
     const bytes = this.bytes;
@@ -59,7 +74,10 @@ class Blocks {
   readonly count: number;
   readonly view: DataView;
 
-  constructor(private bytes: Uint8Array, private parts: Section[]) {
+  constructor(
+    private bytes: Uint8Array,
+    private parts: Section[],
+  ) {
     this.view = new DataView(bytes.buffer, bytes.byteOffset);
     this.count = parts.reduce((sum, part) => sum + this.view.getUint32(part.from, true), 0);
   }
@@ -69,7 +87,7 @@ class Blocks {
     let index = 0;
     for (const part of this.parts) {
       const columns: Column[] = [];
-      for (let at = part.from + 4; at < part.to;) {
+      for (let at = part.from + 4; at < part.to; ) {
         columns.push(new Column(this.bytes, at + 4));
         at += 4 + this.view.getUint32(at, true);
       }
@@ -111,7 +129,9 @@ function decodeRanges(spans: Blocks, works: Blocks, head: Head): Ranges {
     ranges.module[i] = module.next();
     ranges.stack[i] = stack.next();
   });
-  const streams = new Map(head.streams.map((stream, i) => [`${stream.process}/${stream.queue}`, i]));
+  const streams = new Map(
+    head.streams.map((stream, i) => [`${stream.process}/${stream.queue}`, i]),
+  );
   let at = 0;
   works.each(([process, queue, name, begun, took, correlation, kind], n) => {
     const i = spans.count + n;
@@ -157,7 +177,13 @@ function decodeSeries(head: Head, counters: Blocks, memory: Blocks): Series[] {
 /** Sorted by start; categories are told in the same order, by device type. */
 function decodeBlocks(blocks: Blocks, categories: Blocks, series: Series[]): MemoryBlocks {
   const n = blocks.count;
-  const raw = { series: new Uint32Array(n), thread: new Int32Array(n), start: new Float64Array(n), end: new Float64Array(n), bytes: new Float64Array(n) };
+  const raw = {
+    series: new Uint32Array(n),
+    thread: new Int32Array(n),
+    start: new Float64Array(n),
+    end: new Float64Array(n),
+    bytes: new Float64Array(n),
+  };
   let at = 0;
   blocks.each(([track, thread, start, held, bytes], i) => {
     raw.series[i] = track.next();
@@ -167,7 +193,9 @@ function decodeBlocks(blocks: Blocks, categories: Blocks, series: Series[]): Mem
     raw.end[i] = length === 0 ? Infinity : raw.start[i] + length - 1;
     raw.bytes[i] = bytes.next();
   });
-  const order = Uint32Array.from({ length: n }, (_, i) => i).sort((a, b) => raw.start[a] - raw.start[b] || a - b);
+  const order = Uint32Array.from({ length: n }, (_, i) => i).sort(
+    (a, b) => raw.start[a] - raw.start[b] || a - b,
+  );
   const sorted: MemoryBlocks = {
     count: n,
     series: order.map((i) => raw.series[i]),
@@ -201,7 +229,15 @@ function decodeBlocks(blocks: Blocks, categories: Blocks, series: Series[]): Mem
 
 function decodeSamples(blocks: Blocks, threads: number): Samples {
   const n = blocks.count;
-  const samples: Samples = { count: n, thread: new Uint32Array(n), end: new Float64Array(n), length: new Float64Array(n), number: new Float64Array(n), state: new Uint8Array(n), stack: new Uint32Array(n) };
+  const samples: Samples = {
+    count: n,
+    thread: new Uint32Array(n),
+    end: new Float64Array(n),
+    length: new Float64Array(n),
+    number: new Float64Array(n),
+    state: new Uint8Array(n),
+    stack: new Uint32Array(n),
+  };
   const last = new Float64Array(threads + 1);
   blocks.each(([thread, ended, length, state, stack], i) => {
     const t = thread.next();
@@ -218,7 +254,13 @@ function decodeSamples(blocks: Blocks, threads: number): Samples {
 
 function decodeStacks(blocks: Blocks): Stacks {
   const n = blocks.count;
-  const stacks: Stacks = { caller: new Uint32Array(n), name: new Uint32Array(n), place: new Uint32Array(n), line: new Uint32Array(n), kind: new Uint8Array(n) };
+  const stacks: Stacks = {
+    caller: new Uint32Array(n),
+    name: new Uint32Array(n),
+    place: new Uint32Array(n),
+    line: new Uint32Array(n),
+    kind: new Uint8Array(n),
+  };
   blocks.each(([caller, name, place, line, kind], i) => {
     stacks.caller[i] = caller.next();
     stacks.name[i] = name.next();
@@ -232,7 +274,14 @@ function decodeStacks(blocks: Blocks): Stacks {
 /** Of a comparison: the numbers of A, of the same nodes. */
 function decodeBefore(about: TreeHead, nodes: Blocks): Before {
   const n = nodes.count;
-  const before: Before = { unit: about.unit ?? "run", aUnits: about.a_units || 1, bUnits: about.b_units || 1, total: new Float64Array(n), self: new Float64Array(n), count: new Float64Array(n) };
+  const before: Before = {
+    unit: about.unit ?? "run",
+    aUnits: about.a_units || 1,
+    bUnits: about.b_units || 1,
+    total: new Float64Array(n),
+    self: new Float64Array(n),
+    count: new Float64Array(n),
+  };
   nodes.each(([total, self, count], i) => {
     before.total[i] = total.next();
     before.self[i] = self.next();
@@ -273,7 +322,8 @@ function decodeTree(about: TreeHead, nodes: Blocks, before: Blocks): Tree {
 function kindsByName(tree: Tree, ranges: Ranges, texts: number): void {
   const kinds = new Uint8Array(texts);
   for (let i = 0; i < ranges.count; i++) kinds[ranges.name[i]] = ranges.kind[i];
-  for (let i = 0; i < tree.kind.length; i++) if (tree.kind[i] === 0) tree.kind[i] = kinds[tree.name[i]];
+  for (let i = 0; i < tree.kind.length; i++)
+    if (tree.kind[i] === 0) tree.kind[i] = kinds[tree.name[i]];
 }
 
 /** The first and last moment that anything has; a trace of nothing has a moment's length. */
@@ -294,14 +344,16 @@ function bounds(trace: Omit<Trace, "from" | "to">): [number, number] {
   }
   trace.marks.at.forEach(see);
   trace.steps.at.forEach(see);
-  for (const series of trace.series) if (series.at.length > 0) [series.at[0], series.at[series.at.length - 1]].forEach(see);
+  for (const series of trace.series)
+    if (series.at.length > 0) [series.at[0], series.at[series.at.length - 1]].forEach(see);
   return from < to ? [from, to] : Number.isFinite(from) ? [from, from + 1] : [0, 1];
 }
 
 export async function decode(text: string): Promise<Trace> {
   const bytes = await unpack(text);
   const decoder = new TextDecoder();
-  const json = (part: Section): unknown => JSON.parse(decoder.decode(bytes.subarray(part.from, part.to)));
+  const json = (part: Section): unknown =>
+    JSON.parse(decoder.decode(bytes.subarray(part.from, part.to)));
   const found = new Map<string, Section[]>();
   const trees: { about: TreeHead; parts: Section[]; before: Section[] }[] = [];
   for (const part of sections(bytes)) {
@@ -322,15 +374,36 @@ export async function decode(text: string): Promise<Trace> {
     head,
     views: (found.get("VIEW") ?? []).map((part) => json(part) as ViewEntry),
     ranges: decodeRanges(blocks("SPAN"), blocks("WORK"), head),
-    links: { to: new Uint32Array(links.count), fromThread: new Uint32Array(links.count), fromStart: new Float64Array(links.count) },
-    calls: { range: new Uint32Array(calls.count), process: new Uint32Array(calls.count), correlation: new Uint32Array(calls.count) },
-    marks: { thread: new Int32Array(marks.count), name: new Uint32Array(marks.count), at: new Float64Array(marks.count), what: new Uint8Array(marks.count) },
-    steps: { process: new Uint32Array(steps.count), number: new Float64Array(steps.count), at: new Float64Array(steps.count) },
+    links: {
+      to: new Uint32Array(links.count),
+      fromThread: new Uint32Array(links.count),
+      fromStart: new Float64Array(links.count),
+    },
+    calls: {
+      range: new Uint32Array(calls.count),
+      process: new Uint32Array(calls.count),
+      correlation: new Uint32Array(calls.count),
+    },
+    marks: {
+      thread: new Int32Array(marks.count),
+      name: new Uint32Array(marks.count),
+      at: new Float64Array(marks.count),
+      what: new Uint8Array(marks.count),
+    },
+    steps: {
+      process: new Uint32Array(steps.count),
+      number: new Float64Array(steps.count),
+      at: new Float64Array(steps.count),
+    },
     series,
     samples: decodeSamples(blocks("SAMP"), head.threads.length),
     stacks: decodeStacks(blocks("STAC")),
     blocks: decodeBlocks(blocks("ALLO"), blocks("CATE"), series),
-    trees: trees.map((tree) => decodeTree(tree.about, new Blocks(bytes, tree.parts), new Blocks(bytes, tree.before))).filter((tree) => tree.depth.length > 0),
+    trees: trees
+      .map((tree) =>
+        decodeTree(tree.about, new Blocks(bytes, tree.parts), new Blocks(bytes, tree.before)),
+      )
+      .filter((tree) => tree.depth.length > 0),
   };
   links.each(([to, thread, start], i) => {
     trace.links.to[i] = to.next();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is below the timeline: of the selected span or part of the time, its numbers and the totals of what lies in it. */
+/**
+ * What is below the timeline: of the selected span or part of the time, its numbers and the totals
+ * of what lies in it.
+ */
 import { UNFINISHED, type Cell, type Spans, type Table, type Trace } from "./data";
 import { el } from "./dom";
 import * as format from "./format";
@@ -11,27 +14,88 @@ import { DataTable } from "./table";
 const MOST_LINKS = 12;
 
 /** `go` shows another span. */
-export function describeSpan(trace: Trace, lanes: Lane[], place: Place, go: (place: Place) => void): HTMLElement[] {
+export function describeSpan(
+  trace: Trace,
+  lanes: Lane[],
+  place: Place,
+  go: (place: Place) => void,
+): HTMLElement[] {
   const { lane, id } = place;
   const { ranges, head } = trace;
-  const inside = lane.spans === ranges || lane.samples || lane.kind === "steps" ? totalsInside(trace, lanes, place) : null;
-  const list = el("dl.facts", {}, ...factsOf(trace, place, inside?.direct ?? 0).map(([title, text]) => el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text))));
+  const inside =
+    lane.spans === ranges || lane.samples || lane.kind === "steps"
+      ? totalsInside(trace, lanes, place)
+      : null;
+  const list = el(
+    "dl.facts",
+    {},
+    ...factsOf(trace, place, inside?.direct ?? 0).map(([title, text]) =>
+      el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text)),
+    ),
+  );
   for (const link of (lane.spans === ranges ? linked(trace, lanes, id) : []).slice(0, MOST_LINKS)) {
     const other = link.from === id ? link.to : link.from;
-    list.append(el("div", {}, el("dt", {}, link.title), el("dd", {}, el("button.link", { type: "button", onclick: () => {
-      const there = placeOf(trace, lanes, other);
-      if (there) go(there);
-    } }, head.texts[ranges.name[other]]))));
+    list.append(
+      el(
+        "div",
+        {},
+        el("dt", {}, link.title),
+        el(
+          "dd",
+          {},
+          el(
+            "button.link",
+            {
+              type: "button",
+              onclick: () => {
+                const there = placeOf(trace, lanes, other);
+                if (there) go(there);
+              },
+            },
+            head.texts[ranges.name[other]],
+          ),
+        ),
+      ),
+    );
   }
   const left = el("div.facts-box", {}, el("h2", {}, head.texts[lane.spans.name[id]]), list);
   if (!inside || inside.table.rows.length === 0) return [left];
-  return [left, el("div.totals-box", {}, el("h3", {}, "Inside it"), new DataTable(inside.table, { label: "Totals inside the selection" }).element)];
+  return [
+    left,
+    el(
+      "div.totals-box",
+      {},
+      el("h3", {}, "Inside it"),
+      new DataTable(inside.table, { label: "Totals inside the selection" }).element,
+    ),
+  ];
 }
 
 export function describeArea(trace: Trace, lanes: Lane[], area: Window): HTMLElement[] {
   const inside = totals(lanes, area.from, area.to, -1, trace.head.texts);
-  return [el("div.facts-box", {}, el("h2", {}, "Selected time"), el("dl.facts", {}, el("div", {}, el("dt", {}, "Length"), el("dd", { "data-fact": "Length" }, format.timeNs(area.to - area.from))))),
-    el("div.totals-box", {}, el("h3", {}, "Ranges in it"), new DataTable(inside.table, { label: "Totals of the selected time" }).element)];
+  return [
+    el(
+      "div.facts-box",
+      {},
+      el("h2", {}, "Selected time"),
+      el(
+        "dl.facts",
+        {},
+        el(
+          "div",
+          {},
+          el("dt", {}, "Length"),
+          el("dd", { "data-fact": "Length" }, format.timeNs(area.to - area.from)),
+        ),
+      ),
+    ),
+    el(
+      "div.totals-box",
+      {},
+      el("h3", {}, "Ranges in it"),
+      new DataTable(inside.table, { label: "Totals of the selected time" }).element,
+    ),
+  ];
 }
 
 function factsOf(trace: Trace, { lane, id }: Place, children: number): [string, string][] {
@@ -41,24 +105,49 @@ function factsOf(trace: Trace, { lane, id }: Place, children: number): [string, 
   const facts: [string, string][] = [["Duration", format.timeNs(end - start)]];
   if (lane.kind === "spans") facts.push(["Self", format.timeNs(end - start - children)]);
   facts.push(["Start", format.timeNs(start)], ["Where", lane.title]);
-  if (lane.samples?.spans.place[id]) facts.push(["Place", head.texts[lane.samples.spans.place[id]]]);
+  if (lane.samples?.spans.place[id])
+    facts.push(["Place", head.texts[lane.samples.spans.place[id]]]);
   if (lane.spans !== ranges) return facts;
-  for (const [title, column] of [["Inputs", ranges.shapes], ["Module", ranges.module], ["Called from", ranges.stack]] as const) if (column[id]) facts.push([title, head.texts[column[id]]]);
-  if (id < ranges.ranges && ranges.flags[id] & UNFINISHED) facts.push(["Unfinished", "its end is not in the trace"]);
+  for (const [title, column] of [
+    ["Inputs", ranges.shapes],
+    ["Module", ranges.module],
+    ["Called from", ranges.stack],
+  ] as const)
+    if (column[id]) facts.push([title, head.texts[column[id]]]);
+  if (id < ranges.ranges && ranges.flags[id] & UNFINISHED)
+    facts.push(["Unfinished", "its end is not in the trace"]);
   return facts;
 }
 
 /** Of a span: what lies below it in its lane; of a step: all that its process did. */
-function totalsInside(trace: Trace, lanes: Lane[], { lane, row, id }: Place): { table: Table; direct: number } {
+function totalsInside(
+  trace: Trace,
+  lanes: Lane[],
+  { lane, row, id }: Place,
+): { table: Table; direct: number } {
   const isStep = lane.kind === "steps";
-  const mine = lanes.filter((one) => (isStep ? one.process === lane.process && one.kind === "spans" : one === lane));
-  return totals(mine, lane.spans.start[id], lane.spans.end[id], isStep ? -1 : row, trace.head.texts);
+  const mine = lanes.filter((one) =>
+    isStep ? one.process === lane.process && one.kind === "spans" : one === lane,
+  );
+  return totals(
+    mine,
+    lane.spans.start[id],
+    lane.spans.end[id],
+    isStep ? -1 : row,
+    trace.head.texts,
+  );
 }
 
 type ByName = Map<number, [count: number, total: number, self: number]>;
 
 /** What lies between two moments, by name: below a row of one lane, or in all rows. */
-function totals(lanes: Lane[], from: number, to: number, below: number, texts: string[]): { table: Table; direct: number } {
+function totals(
+  lanes: Lane[],
+  from: number,
+  to: number,
+  below: number,
+  texts: string[],
+): { table: Table; direct: number } {
   const byName: ByName = new Map();
   let direct = 0;
   for (const lane of lanes) {
@@ -71,9 +160,29 @@ function totals(lanes: Lane[], from: number, to: number, below: number, texts: s
       if (next && lane.kind === "spans") subtract(lane.spans, row, next, from, to, byName);
     });
   }
-  const rows: Cell[][] = Array.from(byName, ([name, [count, total, self]]): Cell[] => [texts[name], count, total, self, total / count]);
+  const rows: Cell[][] = Array.from(byName, ([name, [count, total, self]]): Cell[] => [
+    texts[name],
+    count,
+    total,
+    self,
+    total / count,
+  ]);
   rows.sort((a, b) => (b[3] as number) - (a[3] as number));
-  return { direct, table: { columns: [{ key: "name", title: "Name", kind: "text" }, { key: "count", title: "Count", kind: "count" }, { key: "total_ns", title: "Total", kind: "time" }, { key: "self_ns", title: "Self", kind: "time" }, { key: "mean_ns", title: "Mean", kind: "time" }], rows, row_count: rows.length, microseconds: false } };
+  return {
+    direct,
+    table: {
+      columns: [
+        { key: "name", title: "Name", kind: "text" },
+        { key: "count", title: "Count", kind: "count" },
+        { key: "total_ns", title: "Total", kind: "time" },
+        { key: "self_ns", title: "Self", kind: "time" },
+        { key: "mean_ns", title: "Mean", kind: "time" },
+      ],
+      rows,
+      row_count: rows.length,
+      microseconds: false,
+    },
+  };
 }
 
 /** Adds what of a row's spans lies between two moments; returns its length. */
@@ -93,7 +202,14 @@ function add(spans: Spans, row: Row, from: number, to: number, byName: ByName): 
 }
 
 /** Takes the time of spans of the row below from what they lie in. */
-function subtract(spans: Spans, row: Row, next: Row, from: number, to: number, byName: ByName): void {
+function subtract(
+  spans: Spans,
+  row: Row,
+  next: Row,
+  from: number,
+  to: number,
+  byName: ByName,
+): void {
   let parent = firstAfter(spans, row, from);
   for (let i = firstAfter(spans, next, from); i < next.length && spans.start[next[i]] < to; i++) {
     const id = next[i];

@@ -7,14 +7,22 @@ export interface Attributes {
   [name: string]: string | number | boolean | ((event: never) => void) | undefined;
 }
 
-/** el("button.quiet", {onclick: f}, "text"): an element with classes, attributes, listeners, children. */
-export function el<K extends keyof HTMLElementTagNameMap>(spec: K | `${K}.${string}`, attributes?: Attributes, ...children: Child[]): HTMLElementTagNameMap[K] {
+/**
+ * el("button.quiet", {onclick: f}, "text"): an element with classes, attributes, listeners,
+ * children.
+ */
+export function el<K extends keyof HTMLElementTagNameMap>(
+  spec: K | `${K}.${string}`,
+  attributes?: Attributes,
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
   const [tag, ...classes] = spec.split(".");
   const element = document.createElement(tag as K);
   if (classes.length > 0) element.className = classes.join(" ");
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === false) continue;
-    if (typeof value === "function") element.addEventListener(name.slice(2), value as EventListener);
+    if (typeof value === "function")
+      element.addEventListener(name.slice(2), value as EventListener);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(...children.filter((child): child is Node | string => child !== null));
@@ -22,16 +30,32 @@ export function el<K extends keyof HTMLElementTagNameMap>(spec: K | `${K}.${stri
 }
 
 /** A labelled choice. */
-export function choice(label: string, options: [value: string, title: string][], value: string, change: (value: string) => void): HTMLLabelElement {
+export function choice(
+  label: string,
+  options: [value: string, title: string][],
+  value: string,
+  change: (value: string) => void,
+): HTMLLabelElement {
   const select = el("select", { onchange: () => change(select.value) });
-  for (const [key, title] of options) select.append(el("option", { value: key, selected: key === value }, title));
+  for (const [key, title] of options)
+    select.append(el("option", { value: key, selected: key === value }, title));
   select.value = value;
   return el("label.choice", {}, el("span", {}, label), select);
 }
 
 /** A search box that tells of its text after each change, and gives the focus back on Escape. */
-export function searchBox(label: string, change: (text: string) => void, enter?: (back: boolean) => void): HTMLInputElement {
-  const input = el("input.search", { type: "search", placeholder: label, "aria-label": label, spellcheck: "false", autocomplete: "off" });
+export function searchBox(
+  label: string,
+  change: (text: string) => void,
+  enter?: (back: boolean) => void,
+): HTMLInputElement {
+  const input = el("input.search", {
+    type: "search",
+    placeholder: label,
+    "aria-label": label,
+    spellcheck: "false",
+    autocomplete: "off",
+  });
   input.addEventListener("input", () => change(input.value));
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter") enter?.(event.shiftKey);
@@ -57,8 +81,14 @@ export interface Part {
 /** Pixels of the device for each of CSS. */
 export const pixelRatio = (): number => window.devicePixelRatio || 1;
 
-/** A canvas in device pixels, with the size of its box. Returns its context scaled to CSS pixels. */
-export function fitCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+/**
+ * A canvas in device pixels, with the size of its box. Returns its context scaled to CSS pixels.
+ */
+export function fitCanvas(
+  canvas: HTMLCanvasElement,
+  width: number,
+  height: number,
+): CanvasRenderingContext2D {
   const scale = pixelRatio();
   const context = canvas.getContext("2d", { alpha: false })!;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {

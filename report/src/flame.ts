@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Flame graph and icicle of the trees, left-heavy, or of a thread's ranges in the order of time; of two traces, coloured by change. */
+/**
+ * Flame graph and icicle of the trees, left-heavy, or of a thread's ranges in the order of time; of
+ * two traces, coloured by change.
+ */
 import type { Palette } from "./colours";
 import type { Trace, Tree } from "./data";
 import { choice, el, fitCanvas, oncePerFrame, searchBox, type Part } from "./dom";
@@ -21,9 +24,19 @@ interface Source {
 
 export class Flame implements Part {
   readonly element: HTMLElement;
-  private canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Flame graph. Arrows move, Enter zooms to the selection, Escape shows all, slash searches.", "aria-describedby": "flame-details" });
+  private canvas = el("canvas", {
+    tabindex: 0,
+    role: "application",
+    "aria-label":
+      "Flame graph. Arrows move, Enter zooms to the selection, Escape shows all, slash searches.",
+    "aria-describedby": "flame-details",
+  });
   private scroller = el("div.flame-scroller");
-  private details = el("section.details.flame", { id: "flame-details", "aria-live": "polite", "aria-label": "Selection" });
+  private details = el("section.details.flame", {
+    id: "flame-details",
+    "aria-live": "polite",
+    "aria-label": "Selection",
+  });
   private status = el("span.count", { role: "status" });
   private place = el("div.tools");
   private search: HTMLInputElement;
@@ -42,14 +55,32 @@ export class Flame implements Part {
   private observer = new ResizeObserver(() => this.draw());
   readonly draw = oncePerFrame(() => this.paint());
 
-  constructor(private trace: Trace, lanes: Lane[], private palette: Palette, key: string) {
-    const ordered = lanes.filter((lane) => lane.kind === "spans" && lane.thread >= 0 && lane.rows.length > 0);
-    this.sources = [...trace.trees.filter((tree) => tree.name.length > 0).map((tree) => ({ key: tree.key, title: tree.title, tree })), ...ordered.map((lane, i) => ({ key: `time-${i}`, title: `In order of time: ${lane.title}`, lane }))];
+  constructor(
+    private trace: Trace,
+    lanes: Lane[],
+    private palette: Palette,
+    key: string,
+  ) {
+    const ordered = lanes.filter(
+      (lane) => lane.kind === "spans" && lane.thread >= 0 && lane.rows.length > 0,
+    );
+    this.sources = [
+      ...trace.trees
+        .filter((tree) => tree.name.length > 0)
+        .map((tree) => ({ key: tree.key, title: tree.title, tree })),
+      ...ordered.map((lane, i) => ({
+        key: `time-${i}`,
+        title: `In order of time: ${lane.title}`,
+        lane,
+      })),
+    ];
     this.source = this.sources.find((source) => source.key === key) ?? this.sources[0];
     this.search = searchBox("Search names", (text) => this.find(text));
     this.element = el("section.flamegraph", { "aria-label": "Flame graph" });
     if (!this.source) {
-      this.element.append(el("p.empty", {}, "The trace has no ranges, samples, modules or functions to draw."));
+      this.element.append(
+        el("p.empty", {}, "The trace has no ranges, samples, modules or functions to draw."),
+      );
       return;
     }
     this.scroller.append(this.canvas);
@@ -60,30 +91,71 @@ export class Flame implements Part {
 
   private makeTools(): void {
     const tools: (Node | null)[] = [
-      choice("Of", this.sources.map((source) => [source.key, source.title]), this.source.key, (key) => this.use(this.sources.find((source) => source.key === key)!)),
-      choice("Direction", [["icicle", "callers on top"], ["flame", "callers at the bottom"]], this.icicle ? "icicle" : "flame", (value) => {
-        this.icicle = value === "icicle";
-        this.draw();
-      }),
-      this.source.tree?.before ? choice("Width", [["b", "after (B)"], ["a", "before (A)"]], this.side, (value) => {
-        this.side = value as Side;
-        this.use(this.source);
-      }) : null,
-      this.search, el("button", { type: "button", title: "Show all (Escape)", onclick: () => this.show(this.whole) }, "All"), el("span.spacer"), this.status];
+      choice(
+        "Of",
+        this.sources.map((source) => [source.key, source.title]),
+        this.source.key,
+        (key) => this.use(this.sources.find((source) => source.key === key)!),
+      ),
+      choice(
+        "Direction",
+        [
+          ["icicle", "callers on top"],
+          ["flame", "callers at the bottom"],
+        ],
+        this.icicle ? "icicle" : "flame",
+        (value) => {
+          this.icicle = value === "icicle";
+          this.draw();
+        },
+      ),
+      this.source.tree?.before
+        ? choice(
+            "Width",
+            [
+              ["b", "after (B)"],
+              ["a", "before (A)"],
+            ],
+            this.side,
+            (value) => {
+              this.side = value as Side;
+              this.use(this.source);
+            },
+          )
+        : null,
+      this.search,
+      el(
+        "button",
+        { type: "button", title: "Show all (Escape)", onclick: () => this.show(this.whole) },
+        "All",
+      ),
+      el("span.spacer"),
+      this.status,
+    ];
     this.place.replaceChildren(...tools.filter((one): one is Node => one !== null));
   }
 
   private use(source: Source): void {
     this.source = source;
     this.makeTools();
-    this.legend.replaceChildren(...(source.tree?.before ? changeLegend(this.trace, source.tree.before) : []));
+    this.legend.replaceChildren(
+      ...(source.tree?.before ? changeLegend(this.trace, source.tree.before) : []),
+    );
     this.legend.hidden = !source.tree?.before;
     if (source.tree) this.layout = layOut(source.tree, sideTotals(source.tree, this.side));
     else {
       const { rows, spans } = source.lane!;
-      this.layout = { spans, rows, whole: this.trace.to - this.trace.from, node: new Uint32Array(0), parent: new Int32Array(0) };
+      this.layout = {
+        spans,
+        rows,
+        whole: this.trace.to - this.trace.from,
+        node: new Uint32Array(0),
+        parent: new Int32Array(0),
+      };
     }
-    this.whole = source.tree ? { from: 0, to: Math.max(1, this.layout.whole) } : { from: this.trace.from, to: this.trace.to };
+    this.whole = source.tree
+      ? { from: 0, to: Math.max(1, this.layout.whole) }
+      : { from: this.trace.from, to: this.trace.to };
     this.window = this.whole;
     this.selected = -1;
     this.element.dataset.source = source.key;
@@ -109,7 +181,18 @@ export class Flame implements Part {
     const width = Math.max(100, this.scroller.clientWidth);
     const height = this.height();
     const context = fitCanvas(this.canvas, width, height);
-    const p = painter({ context, raster: this.raster, spans: this.layout.spans, palette: this.palette, texts: this.trace.head.texts, window: this.window, width }, []);
+    const p = painter(
+      {
+        context,
+        raster: this.raster,
+        spans: this.layout.spans,
+        palette: this.palette,
+        texts: this.trace.head.texts,
+        window: this.window,
+        width,
+      },
+      [],
+    );
     p.matches = this.matches;
     p.selected = this.selected;
     const { tree } = this.source;
@@ -130,26 +213,48 @@ export class Flame implements Part {
   }
 
   private listen(): void {
-    const timeAt = (x: number): number => this.window.from + (x / this.scroller.clientWidth) * (this.window.to - this.window.from);
+    const timeAt = (x: number): number =>
+      this.window.from + (x / this.scroller.clientWidth) * (this.window.to - this.window.from);
     const at = (event: MouseEvent): [number, number] => {
-      const row = Math.floor((this.icicle ? event.offsetY - 2 : this.height() - 2 - event.offsetY) / ROW_HEIGHT);
+      const row = Math.floor(
+        (this.icicle ? event.offsetY - 2 : this.height() - 2 - event.offsetY) / ROW_HEIGHT,
+      );
       const ids = this.layout.rows[row];
-      return ids ? [spanAt(this.layout.spans, ids, timeAt(event.offsetX), (this.window.to - this.window.from) / this.scroller.clientWidth), row] : [-1, -1];
+      return ids
+        ? [
+            spanAt(
+              this.layout.spans,
+              ids,
+              timeAt(event.offsetX),
+              (this.window.to - this.window.from) / this.scroller.clientWidth,
+            ),
+            row,
+          ]
+        : [-1, -1];
     };
     this.canvas.addEventListener("click", (event) => this.select(...at(event)));
     this.canvas.addEventListener("dblclick", () => this.zoomTo(this.selected));
     this.canvas.addEventListener("pointermove", (event) => {
       const [id] = at(event);
-      this.canvas.title = id < 0 ? "" : `${this.trace.head.texts[this.layout.spans.name[id]]} · ${this.amount(this.length(id))}`;
+      this.canvas.title =
+        id < 0
+          ? ""
+          : `${this.trace.head.texts[this.layout.spans.name[id]]} · ${this.amount(this.length(id))}`;
     });
-    this.canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
-      if (event.shiftKey) {
-        const by = ((event.deltaX || event.deltaY) / this.scroller.clientWidth) * (this.window.to - this.window.from);
-        this.show({ from: this.window.from + by, to: this.window.to + by });
-      } else this.show(zoomAround(this.window, timeAt(event.offsetX), 1.0015 ** event.deltaY));
-      event.preventDefault();
-    }, { passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
+        if (event.shiftKey) {
+          const by =
+            ((event.deltaX || event.deltaY) / this.scroller.clientWidth) *
+            (this.window.to - this.window.from);
+          this.show({ from: this.window.from + by, to: this.window.to + by });
+        } else this.show(zoomAround(this.window, timeAt(event.offsetX), 1.0015 ** event.deltaY));
+        event.preventDefault();
+      },
+      { passive: false },
+    );
   }
 
   private amount(value: number): string {
@@ -176,12 +281,22 @@ export class Flame implements Part {
   key(event: KeyboardEvent): boolean {
     if (!this.source || event.ctrlKey || event.metaKey || event.altKey) return false;
     const length = this.window.to - this.window.from;
-    const pan = (by: number): void => this.show({ from: this.window.from + by * length, to: this.window.to + by * length });
+    const pan = (by: number): void =>
+      this.show({ from: this.window.from + by * length, to: this.window.to + by * length });
     const middle = (this.window.from + this.window.to) / 2;
     const acts: Record<string, () => void> = {
-      "/": () => this.search.focus(), Escape: () => this.show(this.whole), "0": () => this.show(this.whole), Enter: () => this.zoomTo(this.selected),
-      w: () => this.show(zoomAround(this.window, middle, 0.7)), s: () => this.show(zoomAround(this.window, middle, 1.4)), a: () => pan(-0.15), d: () => pan(0.15),
-      ArrowLeft: () => this.beside(-1), ArrowRight: () => this.beside(1), ArrowUp: () => this.up(this.icicle ? -1 : 1), ArrowDown: () => this.up(this.icicle ? 1 : -1),
+      "/": () => this.search.focus(),
+      Escape: () => this.show(this.whole),
+      "0": () => this.show(this.whole),
+      Enter: () => this.zoomTo(this.selected),
+      w: () => this.show(zoomAround(this.window, middle, 0.7)),
+      s: () => this.show(zoomAround(this.window, middle, 1.4)),
+      a: () => pan(-0.15),
+      d: () => pan(0.15),
+      ArrowLeft: () => this.beside(-1),
+      ArrowRight: () => this.beside(1),
+      ArrowUp: () => this.up(this.icicle ? -1 : 1),
+      ArrowDown: () => this.up(this.icicle ? 1 : -1),
     };
     acts[event.key]?.();
     return event.key in acts;
@@ -189,7 +304,13 @@ export class Flame implements Part {
 
   private beside(by: number): void {
     const ids = this.layout.rows[this.selectedRow] ?? this.layout.rows[0];
-    const next = ids[Math.max(0, Math.min(ids.length - 1, this.selectedRow < 0 ? 0 : ids.indexOf(this.selected) + by))];
+    const next =
+      ids[
+        Math.max(
+          0,
+          Math.min(ids.length - 1, this.selectedRow < 0 ? 0 : ids.indexOf(this.selected) + by),
+        )
+      ];
     this.select(next, Math.max(0, this.selectedRow));
   }
 
@@ -197,7 +318,12 @@ export class Flame implements Part {
     const ids = this.layout.rows[this.selectedRow + by];
     if (!ids || this.selected < 0) return;
     const { start, end } = this.layout.spans;
-    const id = spanAt(this.layout.spans, ids, (start[this.selected] + (by > 0 ? 0 : end[this.selected] - start[this.selected]) / 2), 0);
+    const id = spanAt(
+      this.layout.spans,
+      ids,
+      start[this.selected] + (by > 0 ? 0 : end[this.selected] - start[this.selected]) / 2,
+      0,
+    );
     if (id >= 0) this.select(id, this.selectedRow + by);
   }
 
@@ -230,18 +356,48 @@ export class Flame implements Part {
     const id = this.selected;
     this.element.dataset.selected = id < 0 ? "" : this.trace.head.texts[this.layout.spans.name[id]];
     if (id < 0) {
-      this.details.replaceChildren(el("p.empty", {}, "Click a frame for its numbers; double-click or Enter zooms to it, Escape shows all."));
+      this.details.replaceChildren(
+        el(
+          "p.empty",
+          {},
+          "Click a frame for its numbers; double-click or Enter zooms to it, Escape shows all.",
+        ),
+      );
       return;
     }
     const { tree } = this.source;
     const name = this.trace.head.texts[this.layout.spans.name[id]];
-    const facts: [string, string][] = tree?.before ? changeFacts(this.trace, tree, id) : [["Total", this.amount(this.length(id))], ["Share", format.percent(this.length(id), this.layout.whole)]];
+    const facts: [string, string][] = tree?.before
+      ? changeFacts(this.trace, tree, id)
+      : [
+          ["Total", this.amount(this.length(id))],
+          ["Share", format.percent(this.length(id), this.layout.whole)],
+        ];
     if (tree && !tree.before) {
-      facts.push(["Self", this.amount(tree.self[id])], [tree.count_title.charAt(0).toUpperCase() + tree.count_title.slice(1), String(tree.count[id])]);
+      facts.push(
+        ["Self", this.amount(tree.self[id])],
+        [
+          tree.count_title.charAt(0).toUpperCase() + tree.count_title.slice(1),
+          String(tree.count[id]),
+        ],
+      );
     }
     if (tree) {
       if (tree.place[id]) facts.push(["Place", this.trace.head.texts[tree.place[id]]]);
     }
-    this.details.replaceChildren(el("div.facts-box", {}, el("h2", {}, name), el("dl.facts", {}, ...facts.map(([title, text]) => el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text))))));
+    this.details.replaceChildren(
+      el(
+        "div.facts-box",
+        {},
+        el("h2", {}, name),
+        el(
+          "dl.facts",
+          {},
+          ...facts.map(([title, text]) =>
+            el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text)),
+          ),
+        ),
+      ),
+    );
   }
 }

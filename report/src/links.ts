@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where a span is on the timeline, and what it is linked with: forward with backward, calls with work of a GPU. */
+/**
+ * Where a span is on the timeline, and what it is linked with: forward with backward, calls with
+ * work of a GPU.
+ */
 import type { Trace } from "./data";
 import type { Lane } from "./lanes";
 import { firstAfter } from "./rows";
@@ -32,7 +35,9 @@ export function placeOf(trace: Trace, lanes: Lane[], id: number): Place | null {
 }
 
 export function linked(trace: Trace, lanes: Lane[], id: number): Link[] {
-  return id >= trace.ranges.ranges ? launchers(trace, id) : [...passes(trace, lanes, id), ...launches(trace, id)];
+  return id >= trace.ranges.ranges
+    ? launchers(trace, id)
+    : [...passes(trace, lanes, id), ...launches(trace, id)];
 }
 
 /** Calls that gave this work to a GPU. */
@@ -40,7 +45,13 @@ function launchers(trace: Trace, id: number): Link[] {
   const { calls, ranges } = trace;
   const found: Link[] = [];
   const process = trace.head.streams[ranges.thread[id]].process;
-  for (let i = 0; i < calls.range.length; i++) if (calls.correlation[i] === ranges.correlation[id] && calls.process[i] === process && ranges.correlation[id] !== 0) found.push({ from: calls.range[i], to: id, title: "Launched by" });
+  for (let i = 0; i < calls.range.length; i++)
+    if (
+      calls.correlation[i] === ranges.correlation[id] &&
+      calls.process[i] === process &&
+      ranges.correlation[id] !== 0
+    )
+      found.push({ from: calls.range[i], to: id, title: "Launched by" });
   return found;
 }
 
@@ -52,7 +63,12 @@ function passes(trace: Trace, lanes: Lane[], id: number): Link[] {
     if (links.to[i] === id) {
       const from = rangeAt(trace, lanes, links.fromThread[i], links.fromStart[i]);
       if (from >= 0) found.push({ from, to: id, title: "Forward" });
-    } else if (links.fromThread[i] === ranges.thread[id] && links.fromStart[i] === ranges.start[id] && rangeAt(trace, lanes, ranges.thread[id], ranges.start[id]) === id) found.push({ from: id, to: links.to[i], title: "Backward" });
+    } else if (
+      links.fromThread[i] === ranges.thread[id] &&
+      links.fromStart[i] === ranges.start[id] &&
+      rangeAt(trace, lanes, ranges.thread[id], ranges.start[id]) === id
+    )
+      found.push({ from: id, to: links.to[i], title: "Backward" });
   }
   return found;
 }
@@ -61,7 +77,11 @@ function passes(trace: Trace, lanes: Lane[], id: number): Link[] {
 function launches(trace: Trace, id: number): Link[] {
   const { calls, ranges } = trace;
   const found: Link[] = [];
-  for (let i = 0; i < calls.range.length; i++) if (calls.range[i] === id) for (let work = ranges.ranges; work < ranges.count; work++) if (ranges.correlation[work] === calls.correlation[i]) found.push({ from: id, to: work, title: "Launches" });
+  for (let i = 0; i < calls.range.length; i++)
+    if (calls.range[i] === id)
+      for (let work = ranges.ranges; work < ranges.count; work++)
+        if (ranges.correlation[work] === calls.correlation[i])
+          found.push({ from: id, to: work, title: "Launches" });
   return found;
 }
 

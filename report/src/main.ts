@@ -27,7 +27,8 @@ class Page {
   constructor(private trace: Trace) {
     this.lanes = makeLanes(trace);
     this.palette = new Palette(trace.head.texts);
-    for (const entry of trace.views) this.views.set(entry.document.view, [...(this.views.get(entry.document.view) ?? []), entry]);
+    for (const entry of trace.views)
+      this.views.set(entry.document.view, [...(this.views.get(entry.document.view) ?? []), entry]);
     const title = trace.head.processes[0]?.title ?? "";
     byId("program").textContent = title;
     document.title = title ? `${title}${trace.head.a ? ", compared" : ""} – sonde` : "sonde";
@@ -52,35 +53,71 @@ class Page {
 
   private makeNav(): void {
     const link = (hash: string, title: string): HTMLElement => el("a", { href: `#${hash}` }, title);
-    const filled = [...this.views.keys()].filter((view) => !this.has(view, "elsewhere") && !isEmpty(this.views.get(view)![0].document));
-    const empty = [...this.views.keys()].filter((view) => !this.has(view, "elsewhere") && !filled.includes(view));
+    const filled = [...this.views.keys()].filter(
+      (view) => !this.has(view, "elsewhere") && !isEmpty(this.views.get(view)![0].document),
+    );
+    const empty = [...this.views.keys()].filter(
+      (view) => !this.has(view, "elsewhere") && !filled.includes(view),
+    );
     const tables = filled.filter((view) => !this.has(view, "part"));
     byId("nav").replaceChildren(
-      link("summary", "Summary"), ...this.comparison().map(([hash, title]) => link(hash, title)), link("timeline", "Timeline"), link("flame", "Flame graph"), ...this.optionalParts().map(([hash, title]) => link(hash, title)),
-      el("h2", {}, "Tables"), ...tables.map((view) => link(`table/${view}`, this.views.get(view)![0].title)),
-      ...(empty.length > 0 ? [el("details", {}, el("summary", {}, "Not recorded"), ...empty.map((view) => link(`table/${view}`, this.views.get(view)![0].title)))] : []),
-      el("p.version", {}, `sonde ${this.trace.head.version}`));
+      link("summary", "Summary"),
+      ...this.comparison().map(([hash, title]) => link(hash, title)),
+      link("timeline", "Timeline"),
+      link("flame", "Flame graph"),
+      ...this.optionalParts().map(([hash, title]) => link(hash, title)),
+      el("h2", {}, "Tables"),
+      ...tables.map((view) => link(`table/${view}`, this.views.get(view)![0].title)),
+      ...(empty.length > 0
+        ? [
+            el(
+              "details",
+              {},
+              el("summary", {}, "Not recorded"),
+              ...empty.map((view) => link(`table/${view}`, this.views.get(view)![0].title)),
+            ),
+          ]
+        : []),
+      el("p.version", {}, `sonde ${this.trace.head.version}`),
+    );
   }
 
   /** Of two traces: the table of what changed, and the flame graph. */
   private comparison(): [hash: string, title: string][] {
     const tree = this.trace.trees.find((one) => one.before);
-    return this.trace.head.a ? [...(this.views.has("diff") ? [["table/diff", "What changed"] as [string, string]] : []), ...(tree ? [[`flame/${tree.key}`, "Flame graph of changes"] as [string, string]] : [])] : [];
+    return this.trace.head.a
+      ? [
+          ...(this.views.has("diff") ? [["table/diff", "What changed"] as [string, string]] : []),
+          ...(tree ? [[`flame/${tree.key}`, "Flame graph of changes"] as [string, string]] : []),
+        ]
+      : [];
   }
 
   /** Parts that a trace has if it has what they show. */
   private optionalParts(): [hash: string, title: string][] {
     const has = (view: string): boolean => viewOf(this.trace, view) !== undefined;
-    const all: [boolean, string, string][] = [[this.trace.blocks.count > 0, "memory", "Memory over time"], [has("modules") || has("layers"), "model", "Model"], [has("source"), "source", "Source"], [has("roofline"), "roofline", "Roofline"]];
+    const all: [boolean, string, string][] = [
+      [this.trace.blocks.count > 0, "memory", "Memory over time"],
+      [has("modules") || has("layers"), "model", "Model"],
+      [has("source"), "source", "Source"],
+      [has("roofline"), "roofline", "Roofline"],
+    ];
     return all.filter(([there]) => there).map(([, hash, title]) => [hash, title]);
   }
 
   private make(hash: string): Part {
     const [kind, name = "", group = ""] = hash.split("/");
-    if (kind === "timeline") return (this.timeline ??= new Timeline(this.trace, this.lanes, this.palette));
+    if (kind === "timeline")
+      return (this.timeline ??= new Timeline(this.trace, this.lanes, this.palette));
     if (kind === "flame") return new Flame(this.trace, this.lanes, this.palette, name);
     const entries = kind === "table" ? this.views.get(name) : undefined;
-    if (entries) return viewPart(entries, group, (chosen) => (location.hash = chosen ? `table/${name}/${chosen}` : `table/${name}`), this.trace.ranges.count > 0 ? (wanted) => this.findInTimeline(wanted) : null);
+    if (entries)
+      return viewPart(
+        entries,
+        group,
+        (chosen) => (location.hash = chosen ? `table/${name}/${chosen}` : `table/${name}`),
+        this.trace.ranges.count > 0 ? (wanted) => this.findInTimeline(wanted) : null,
+      );
     if (kind === "memory") return new Memory(this.trace, this.lanes);
     if (kind === "model") return new ModelTree(this.trace);
     if (kind === "source") return sourcePart(this.trace);
@@ -97,7 +134,11 @@ class Page {
     for (const link of byId("nav").querySelectorAll("a")) {
       const own = link.getAttribute("href")!.slice(1).split("/");
       const isDiff = name?.startsWith("diff-") ?? false;
-      if (own[0] === kind && (kind === "table" ? own[1] === name : kind !== "flame" || (own.length > 1) === isDiff)) link.setAttribute("aria-current", "page");
+      if (
+        own[0] === kind &&
+        (kind === "table" ? own[1] === name : kind !== "flame" || own.length > 1 === isDiff)
+      )
+        link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     this.part.shown?.();
@@ -123,8 +164,32 @@ class Page {
   }
 
   private showHelp(): void {
-    const keys: [string, string][] = [["W S", "zoom in and out"], ["A D", "move to the left and right"], ["← → ↑ ↓", "move the selection: neighbours, callers, callees"], ["F", "zoom to the selection"], ["0", "show all"], ["/", "search or filter"], ["Enter, N, P", "next and previous match"], ["Ctrl + wheel", "zoom at the pointer"], ["Shift + wheel, Shift + drag", "move"], ["Drag", "select a part of the time"], ["Escape", "clear the selection"]];
-    const dialog = el("dialog", { "aria-labelledby": "keys" }, el("h2", { id: "keys" }, "Keys"), el("dl.facts", {}, ...keys.map(([key, text]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)))), el("form", { method: "dialog" }, el("button", { type: "submit" }, "Close")));
+    const keys: [string, string][] = [
+      ["W S", "zoom in and out"],
+      ["A D", "move to the left and right"],
+      ["← → ↑ ↓", "move the selection: neighbours, callers, callees"],
+      ["F", "zoom to the selection"],
+      ["0", "show all"],
+      ["/", "search or filter"],
+      ["Enter, N, P", "next and previous match"],
+      ["Ctrl + wheel", "zoom at the pointer"],
+      ["Shift + wheel, Shift + drag", "move"],
+      ["Drag", "select a part of the time"],
+      ["Escape", "clear the selection"],
+    ];
+    const dialog = el(
+      "dialog",
+      { "aria-labelledby": "keys" },
+      el("h2", { id: "keys" }, "Keys"),
+      el(
+        "dl.facts",
+        {},
+        ...keys.map(([key, text]) =>
+          el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)),
+        ),
+      ),
+      el("form", { method: "dialog" }, el("button", { type: "submit" }, "Close")),
+    );
     dialog.querySelector("button")!.addEventListener("click", (event) => {
       event.preventDefault();
       dialog.close();
@@ -148,6 +213,12 @@ async function start(): Promise<void> {
 if (location.protocol === "http:") fetch(new URL("open", location.href)).catch(() => {});
 
 start().catch((error: unknown) => {
-  byId("main").replaceChildren(el("p.empty", { role: "alert" }, `The report cannot be shown: ${error instanceof Error ? error.message : String(error)}`));
+  byId("main").replaceChildren(
+    el(
+      "p.empty",
+      { role: "alert" },
+      `The report cannot be shown: ${error instanceof Error ? error.message : String(error)}`,
+    ),
+  );
   throw error;
 });

@@ -9,7 +9,16 @@ import { spanAt } from "./rows";
 import { DataTable } from "./table";
 
 const SHOWN = 8; // groups with a colour of their own
-const COLOURS = ["#4c78b5", "#7aa974", "#c9a24d", "#a783c2", "#5fa6a6", "#c47f72", "#8d97a8", "#b0708f"];
+const COLOURS = [
+  "#4c78b5",
+  "#7aa974",
+  "#c9a24d",
+  "#a783c2",
+  "#5fa6a6",
+  "#c47f72",
+  "#8d97a8",
+  "#b0708f",
+];
 const REST = "#a9b0ba";
 const LEFT = 74;
 const BOTTOM = 24;
@@ -25,7 +34,11 @@ interface Moment {
 
 export class Memory implements Part {
   readonly element = el("section.memory", { "aria-label": "Memory over time" });
-  private canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Memory over time. Left and right move the cursor, P goes to the peak." });
+  private canvas = el("canvas", {
+    tabindex: 0,
+    role: "application",
+    "aria-label": "Memory over time. Left and right move the cursor, P goes to the peak.",
+  });
   private place = el("div.chart");
   private legend = el("div.legend", { "aria-label": "Colours" });
   private holders = el("section.holders", { "aria-live": "polite", "aria-label": "Who holds it" });
@@ -42,25 +55,68 @@ export class Memory implements Part {
   private observer = new ResizeObserver(() => this.draw());
   private draw = oncePerFrame(() => this.paint());
 
-  constructor(private trace: Trace, lanes: Lane[]) {
+  constructor(
+    private trace: Trace,
+    lanes: Lane[],
+  ) {
     const { blocks } = trace;
     this.series = [...new Set(blocks.series)].sort((a, b) => a - b);
     this.chosen = this.series[0];
     this.owner = new Uint32Array(blocks.count);
     this.module = new Uint32Array(blocks.count);
     if (this.series.length === 0) {
-      this.element.append(el("p.empty", {}, "The trace has no allocations: record those of tensors with --memory, or profile_memory=True."));
+      this.element.append(
+        el(
+          "p.empty",
+          {},
+          "The trace has no allocations: record those of tensors with --memory, or profile_memory=True.",
+        ),
+      );
       return;
     }
     this.findOwners(lanes);
-    const title = (series: number): string => `${trace.series[series].name}${trace.head.processes.length > 1 ? `, process ${trace.head.processes[trace.series[series].process].pid}` : ""}`;
-    const tools = el("div.tools", {},
-      this.series.length > 1 ? choice("Of", this.series.map((one) => [String(one), title(one)]), String(this.chosen), (value) => { this.chosen = Number(value); this.arrange(); }) : null,
-      choice("Stacked by", [["category", "category"], ["module", "module"], ["owner", "owner"]], this.by, (value) => { this.by = value as By; this.arrange(); }),
-      el("button", { type: "button", title: "Go to the peak (P)", onclick: () => this.point(this.peak) }, "Peak"), el("span.spacer"), el("a", { href: "#table/memory" }, "Devices and holders as a table"));
+    const title = (series: number): string =>
+      `${trace.series[series].name}${trace.head.processes.length > 1 ? `, process ${trace.head.processes[trace.series[series].process].pid}` : ""}`;
+    const tools = el(
+      "div.tools",
+      {},
+      this.series.length > 1
+        ? choice(
+            "Of",
+            this.series.map((one) => [String(one), title(one)]),
+            String(this.chosen),
+            (value) => {
+              this.chosen = Number(value);
+              this.arrange();
+            },
+          )
+        : null,
+      choice(
+        "Stacked by",
+        [
+          ["category", "category"],
+          ["module", "module"],
+          ["owner", "owner"],
+        ],
+        this.by,
+        (value) => {
+          this.by = value as By;
+          this.arrange();
+        },
+      ),
+      el(
+        "button",
+        { type: "button", title: "Go to the peak (P)", onclick: () => this.point(this.peak) },
+        "Peak",
+      ),
+      el("span.spacer"),
+      el("a", { href: "#table/memory" }, "Devices and holders as a table"),
+    );
     this.place.append(this.canvas);
     this.element.append(tools, this.place, this.legend, this.holders);
-    this.canvas.addEventListener("pointermove", (event) => { if (event.buttons) this.pointAt(event.offsetX); });
+    this.canvas.addEventListener("pointermove", (event) => {
+      if (event.buttons) this.pointAt(event.offsetX);
+    });
     this.canvas.addEventListener("pointerdown", (event) => this.pointAt(event.offsetX));
     this.arrange();
   }
@@ -68,7 +124,12 @@ export class Memory implements Part {
   /** The innermost range that was open on the thread when the block was taken. */
   private findOwners(lanes: Lane[]): void {
     const { blocks, ranges } = this.trace;
-    const rows = new Map(lanes.filter((lane) => lane.kind === "spans" && lane.thread >= 0 && !lane.samples).reverse().map((lane) => [lane.thread, lane.rows]));
+    const rows = new Map(
+      lanes
+        .filter((lane) => lane.kind === "spans" && lane.thread >= 0 && !lane.samples)
+        .reverse()
+        .map((lane) => [lane.thread, lane.rows]),
+    );
     for (let i = 0; i < blocks.count; i++) {
       const mine = rows.get(blocks.thread[i]) ?? [];
       for (const row of mine) {
@@ -87,18 +148,26 @@ export class Memory implements Part {
     return this.owner[block] ? texts[this.owner[block]] : "(no range)";
   }
 
-  /** Sweeps over all changes once; of each column of the chart the moment that held most is kept. */
+  /**
+   * Sweeps over all changes once; of each column of the chart the moment that held most is kept.
+   */
   private arrange(): void {
     const { blocks, from, to } = this.trace;
     const mine = Array.from(blocks.start.keys()).filter((i) => blocks.series[i] === this.chosen);
     const held = new Map<string, number>();
-    for (const i of mine) held.set(this.groupName(i, this.by), (held.get(this.groupName(i, this.by)) ?? 0) + blocks.bytes[i]);
+    for (const i of mine)
+      held.set(
+        this.groupName(i, this.by),
+        (held.get(this.groupName(i, this.by)) ?? 0) + blocks.bytes[i],
+      );
     this.names = [...held].sort((a, b) => b[1] - a[1]).map(([name]) => name);
     const number = new Map(this.names.map((name, i) => [name, i]));
     this.groups = new Uint32Array(blocks.count);
     for (const i of mine) this.groups[i] = number.get(this.groupName(i, this.by))!;
 
-    const ends = mine.filter((i) => blocks.end[i] !== Infinity).sort((a, b) => blocks.end[a] - blocks.end[b]);
+    const ends = mine
+      .filter((i) => blocks.end[i] !== Infinity)
+      .sort((a, b) => blocks.end[a] - blocks.end[b]);
     const columns = 900;
     const now = new Float64Array(this.names.length);
     let total = 0;
@@ -107,9 +176,16 @@ export class Memory implements Part {
     for (let column = 0, s = 0, e = 0; column < columns; column++) {
       const until = from + ((column + 1) / columns) * (to - from);
       let best: Moment = { at: until, total, parts: now.slice() };
-      while ((s < mine.length && blocks.start[mine[s]] <= until) || (e < ends.length && blocks.end[ends[e]] <= until)) {
+      while (
+        (s < mine.length && blocks.start[mine[s]] <= until) ||
+        (e < ends.length && blocks.end[ends[e]] <= until)
+      ) {
         // What is freed at the moment at which another is taken goes first.
-        if (e < ends.length && (s >= mine.length || blocks.end[ends[e]] <= blocks.start[mine[s]]) && blocks.end[ends[e]] <= until) {
+        if (
+          e < ends.length &&
+          (s >= mine.length || blocks.end[ends[e]] <= blocks.start[mine[s]]) &&
+          blocks.end[ends[e]] <= until
+        ) {
           const i = ends[e++];
           now[this.groups[i]] -= blocks.bytes[i];
           total -= blocks.bytes[i];
@@ -139,7 +215,10 @@ export class Memory implements Part {
       swatch.style.background = colour;
       return el("span", {}, swatch, name);
     };
-    this.legend.replaceChildren(...this.names.slice(0, SHOWN).map((name, i) => entry(name, COLOURS[i])), ...(this.names.length > SHOWN ? [entry(`${this.names.length - SHOWN} others`, REST)] : []));
+    this.legend.replaceChildren(
+      ...this.names.slice(0, SHOWN).map((name, i) => entry(name, COLOURS[i])),
+      ...(this.names.length > SHOWN ? [entry(`${this.names.length - SHOWN} others`, REST)] : []),
+    );
   }
 
   shown(): void {
@@ -178,14 +257,23 @@ export class Memory implements Part {
       moment.parts.forEach((bytes, group) => {
         if (bytes <= 0) return;
         context.fillStyle = this.colour(group);
-        context.fillRect(LEFT + i * step, y(sum + bytes), Math.ceil(step), Math.max(0, y(sum) - y(sum + bytes)));
+        context.fillRect(
+          LEFT + i * step,
+          y(sum + bytes),
+          Math.ceil(step),
+          Math.max(0, y(sum) - y(sum + bytes)),
+        );
         sum += bytes;
       });
     });
     context.fillStyle = colours.muted;
     for (let part = 0; part <= 4; part++) {
       context.textAlign = part === 0 ? "left" : part === 4 ? "right" : "center";
-      context.fillText(format.timeNs(this.trace.from + (part / 4) * (this.trace.to - this.trace.from)), LEFT + (part / 4) * (width - LEFT), height - BOTTOM / 2);
+      context.fillText(
+        format.timeNs(this.trace.from + (part / 4) * (this.trace.to - this.trace.from)),
+        LEFT + (part / 4) * (width - LEFT),
+        height - BOTTOM / 2,
+      );
     }
     const mark = (moment: number, colour: string, text: string): void => {
       const x = LEFT + (moment + 0.5) * step;
@@ -194,7 +282,8 @@ export class Memory implements Part {
       context.textAlign = x > width - 160 ? "right" : "left";
       context.fillText(text, x > width - 160 ? x - 5 : x + 5, 8);
     };
-    if (this.cursor >= 0 && this.cursor !== this.peak) mark(this.cursor, colours.accent, format.bytes(this.moments[this.cursor].total));
+    if (this.cursor >= 0 && this.cursor !== this.peak)
+      mark(this.cursor, colours.accent, format.bytes(this.moments[this.cursor].total));
     mark(this.peak, colours.text, `peak ${format.bytes(most)}`);
     context.textAlign = "left";
   }
@@ -211,7 +300,12 @@ export class Memory implements Part {
   }
 
   key(event: KeyboardEvent): boolean {
-    const acts: Record<string, () => void> = { ArrowLeft: () => this.point(this.cursor - 1), ArrowRight: () => this.point(this.cursor + 1), p: () => this.point(this.peak), P: () => this.point(this.peak) };
+    const acts: Record<string, () => void> = {
+      ArrowLeft: () => this.point(this.cursor - 1),
+      ArrowRight: () => this.point(this.cursor + 1),
+      p: () => this.point(this.peak),
+      P: () => this.point(this.peak),
+    };
     if (this.series.length === 0 || event.ctrlKey || event.metaKey) return false;
     acts[event.key]?.();
     return event.key in acts;
@@ -233,11 +327,25 @@ export class Memory implements Part {
       rows.set(key, row);
     }
     const table: Table = {
-      columns: [{ key: "name", title: "Allocated by", kind: "text" }, { key: "module", title: "Module", kind: "text" }, { key: "category", title: "Category", kind: "text" }, { key: "bytes", title: "Held", kind: "bytes" }, { key: "count", title: "Blocks", kind: "count" }, { key: "share", title: "Share", kind: "share" }],
-      rows: [...rows.values()].sort((a, b) => (b[3] as number) - (a[3] as number)), row_count: rows.size, microseconds: false,
+      columns: [
+        { key: "name", title: "Allocated by", kind: "text" },
+        { key: "module", title: "Module", kind: "text" },
+        { key: "category", title: "Category", kind: "text" },
+        { key: "bytes", title: "Held", kind: "bytes" },
+        { key: "count", title: "Blocks", kind: "count" },
+        { key: "share", title: "Share", kind: "share" },
+      ],
+      rows: [...rows.values()].sort((a, b) => (b[3] as number) - (a[3] as number)),
+      row_count: rows.size,
+      microseconds: false,
     };
     this.element.dataset.held = String(total);
     const heading = `${this.cursor === this.peak ? "At the peak" : "At the cursor"}: ${format.bytes(total)}, ${format.timeNs(at)} after the start`;
-    this.holders.replaceChildren(el("h2", {}, heading), table.rows.length > 0 ? new DataTable(table, { label: "Who holds it" }).element : el("p.empty", {}, "Nothing is held then."));
+    this.holders.replaceChildren(
+      el("h2", {}, heading),
+      table.rows.length > 0
+        ? new DataTable(table, { label: "Who holds it" }).element
+        : el("p.empty", {}, "Nothing is held then."),
+    );
   }
 }

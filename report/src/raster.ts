@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Rectangles as pixels. A frame of the timeline has tens of thousands of rectangles, most of them a pixel wide: as calls of a
- * canvas they take longer than the time of a frame where there is no GPU. A row of spans is therefore filled as one line of
- * pixels, which is copied to every line of the row; the canvas gets the picture whole, and texts are drawn on it.
+ * Rectangles as pixels. A frame of the timeline has tens of thousands of rectangles, most of them a
+ * pixel wide: as calls of a
+ * canvas they take longer than the time of a frame where there is no GPU. A row of spans is
+ * therefore filled as one line of
+ * pixels, which is copied to every line of the row; the canvas gets the picture whole, and texts
+ * are drawn on it.
  *
- * All positions are pixels of the device. Colours are opaque, 4 bytes: red, green, blue, alpha, in the order of memory.
+ * All positions are pixels of the device. Colours are opaque, 4 bytes: red, green, blue, alpha, in
+ * the order of memory.
  */
 
 const LITTLE = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
 
 export function packed(red: number, green: number, blue: number): number {
-  return (LITTLE ? (255 << 24) | (blue << 16) | (green << 8) | red : (red << 24) | (green << 16) | (blue << 8) | 255) >>> 0;
+  return (
+    (LITTLE
+      ? (255 << 24) | (blue << 16) | (green << 8) | red
+      : (red << 24) | (green << 16) | (blue << 8) | 255) >>> 0
+  );
 }
 
 /** Of "#rrggbb", which is how the style sheet and the palette have colours. */
@@ -19,7 +27,10 @@ export function packedHex(colour: string): number {
   return packed((value >> 16) & 255, (value >> 8) & 255, value & 255);
 }
 
-/** `part` of the colour, the rest of what is under it. Two channels at a time: each has 8 bits of room above it. */
+/**
+ * `part` of the colour, the rest of what is under it. Two channels at a time: each has 8 bits of
+ * room above it.
+ */
 export function mix(under: number, colour: number, part: number): number {
   const mine = Math.round(part * 256);
   const rest = 256 - mine;
@@ -32,7 +43,10 @@ export function mix(under: number, colour: number, part: number): number {
 export class Strip {
   constructor(readonly pixels: Uint32Array) {}
 
-  /** From `left` to `right`, which may lie within pixels: their first and last have a share of the colour. */
+  /**
+   * From `left` to `right`, which may lie within pixels: their first and last have a share of the
+   * colour.
+   */
   fill(left: number, right: number, colour: number, part: number): void {
     const { pixels } = this;
     const first = Math.floor(left);
@@ -85,7 +99,8 @@ export class Raster {
 
   /** The line that was filled, from `top` to `bottom`. */
   put(top: number, bottom: number): void {
-    for (let y = Math.max(0, top); y < Math.min(this.height, bottom); y++) this.pixels.set(this.strip.pixels, y * this.width);
+    for (let y = Math.max(0, top); y < Math.min(this.height, bottom); y++)
+      this.pixels.set(this.strip.pixels, y * this.width);
   }
 
   /** One column from `top`, which may lie within a pixel, to `bottom`. */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Draws rows of spans. What is narrower than a pixel is drawn as one column, and the next span is found by search: a frame
- * costs as many steps as there are pixels, however many spans there are. Rectangles are pixels (raster.ts); texts and
+ * Draws rows of spans. What is narrower than a pixel is drawn as one column, and the next span is
+ * found by search: a frame
+ * costs as many steps as there are pixels, however many spans there are. Rectangles are pixels
+ * (raster.ts); texts and
  * outlines come on top of them once all rows are drawn.
  */
 import { fills, theme, type Palette } from "./colours";
@@ -36,7 +38,10 @@ function fitText(context: CanvasRenderingContext2D, text: string, room: number):
   return letters >= 3 ? text.slice(0, letters) + ELLIPSIS : "";
 }
 
-/** "folder/file.py(12): name" as it is read in little room: the name first. What is searched and described stays whole. */
+/**
+ * "folder/file.py(12): name" as it is read in little room: the name first. What is searched and
+ * described stays whole.
+ */
 export const shortLabel = (text: string): string => {
   const place = /^(?:.*\/)?([^/()]*)\((\d+)\): (.+)$/.exec(text);
   return place ? `${place[3]}  ${place[1]}:${place[2]}` : text;
@@ -72,19 +77,41 @@ export interface Painter {
   colourOf: ((id: number) => number) | null;
 }
 
-type Scene = Pick<Painter, "context" | "raster" | "spans" | "palette" | "texts" | "window" | "width">;
+type Scene = Pick<
+  Painter,
+  "context" | "raster" | "spans" | "palette" | "texts" | "window" | "width"
+>;
 
 /** Begins a picture as high as the context's canvas, with lines of a grid at these moments. */
 export function painter(scene: Scene, grid: number[]): Painter {
   const { context, raster, window, width } = scene;
   const colours = theme();
   const ratio = pixelRatio();
-  const lines = grid.map((at) => Math.round(((at - window.from) / (window.to - window.from)) * width * ratio));
-  raster.begin(context.canvas.width, context.canvas.height, packedHex(colours.back), lines, packedHex(colours.line));
+  const lines = grid.map((at) =>
+    Math.round(((at - window.from) / (window.to - window.from)) * width * ratio),
+  );
+  raster.begin(
+    context.canvas.width,
+    context.canvas.height,
+    packedHex(colours.back),
+    lines,
+    packedHex(colours.line),
+  );
   context.font = FONT;
   context.textBaseline = "middle";
   const palette = fills();
-  return { ...scene, fills: Uint32Array.from(palette, packedHex), theme: colours, matches: null, selected: -1, used: new Uint8Array(palette.length), labels: [], outlines: [], veil: null, colourOf: null };
+  return {
+    ...scene,
+    fills: Uint32Array.from(palette, packedHex),
+    theme: colours,
+    matches: null,
+    selected: -1,
+    used: new Uint8Array(palette.length),
+    labels: [],
+    outlines: [],
+    veil: null,
+    colourOf: null,
+  };
 }
 
 /** Where a span is, in pixels of the device, and where the next one may begin. */
@@ -95,7 +122,12 @@ function drawSpan(p: Painter, id: number, left: number, right: number, y: number
   const x = Math.max(0, left);
   const end = Math.min(p.raster.width, right);
   // A little less than its width: neighbours are told apart.
-  p.raster.strip.fill(x, end - x > 2 * ratio ? end - 0.5 * ratio : end, colourOf(p, id), found ? 1 : NOT_FOUND);
+  p.raster.strip.fill(
+    x,
+    end - x > 2 * ratio ? end - 0.5 * ratio : end,
+    colourOf(p, id),
+    found ? 1 : NOT_FOUND,
+  );
   const w = (end - x) / ratio;
   if (id === p.selected) p.outlines.push([x / ratio + 1, y + 1, Math.max(1, w - 2), h - 2]);
   if (w <= LEAST_LABEL) return;
@@ -117,7 +149,7 @@ export function drawRow(p: Painter, row: Row, y: number, height: number): void {
   const { width } = p.raster;
   const scale = width / (p.window.to - from);
   const { pixels } = p.raster.clear();
-  for (let i = firstAfter(p.spans, row, from); i < row.length;) {
+  for (let i = firstAfter(p.spans, row, from); i < row.length; ) {
     const id = row[i];
     const left = (start[id] - from) * scale;
     if (left >= width) break;
@@ -143,10 +175,13 @@ function drawVeil(p: Painter, row: Row, scale: number): void {
   const { from } = p.window;
   const { pixels } = p.raster.strip;
   const { ground } = p.raster;
-  for (let i = firstAfter(p.spans, row, from), done = 0; i < row.length;) {
+  for (let i = firstAfter(p.spans, row, from), done = 0; i < row.length; ) {
     const left = Math.max(done, Math.floor((start[row[i]] - from) * scale));
     if (left >= pixels.length) break;
-    const right = Math.min(pixels.length, Math.max(left + 1, Math.ceil((end[row[i]] - from) * scale)));
+    const right = Math.min(
+      pixels.length,
+      Math.max(left + 1, Math.ceil((end[row[i]] - from) * scale)),
+    );
     for (let x = left; x < right; x++) pixels[x] = mix(pixels[x], ground[x], VEIL);
     done = right;
     i = Math.max(i + 1, firstAfter(p.spans, row, from + right / scale, i));
@@ -160,7 +195,8 @@ export function finish(p: Painter): void {
   context.fillStyle = INK;
   for (const found of [true, false]) {
     context.globalAlpha = found ? 1 : NOT_FOUND;
-    for (const label of p.labels) if (label.found === found) context.fillText(label.text, label.x, label.y);
+    for (const label of p.labels)
+      if (label.found === found) context.fillText(label.text, label.x, label.y);
   }
   context.globalAlpha = 1;
   context.strokeStyle = p.theme.accent;

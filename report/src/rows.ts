@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Rows of spans: what timeline and flame graph are made of. A row is numbers of spans that do not overlap, by time. */
+/**
+ * Rows of spans: what timeline and flame graph are made of. A row is numbers of spans that do not
+ * overlap, by time.
+ */
 import type { Spans } from "./data";
 
 export type Row = Uint32Array;
@@ -35,7 +38,9 @@ export function lowerBound(values: Float64Array, wanted: number): number {
   return low;
 }
 
-/** Puts spans that may overlap into as few rows as they take. `ids` are sorted by start in place. */
+/**
+ * Puts spans that may overlap into as few rows as they take. `ids` are sorted by start in place.
+ */
 export function stackUp(spans: Spans, ids: Row): Row[] {
   ids.sort((a, b) => spans.start[a] - spans.start[b] || spans.end[b] - spans.end[a]);
   const rows: number[][] = [];
@@ -65,7 +70,9 @@ export function spanAt(spans: Spans, row: Row, at: number, slack: number): numbe
   return spans.start[row[i]] <= at + slack ? row[i] : -1;
 }
 
-/** Which texts contain all words of what is searched, whatever the case; null: nothing is searched. */
+/**
+ * Which texts contain all words of what is searched, whatever the case; null: nothing is searched.
+ */
 export function matchTexts(texts: string[], search: string): Uint8Array | null {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return null;

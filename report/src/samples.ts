@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Samples by time: what a thread was found in, as rows of a lane. The first row is what it did: ran, or waited, and for what. */
+/**
+ * Samples by time: what a thread was found in, as rows of a lane. The first row is what it did:
+ * ran, or waited, and for what.
+ */
 import { RUNNING, WAITING } from "./colours";
 import type { Samples, Spans, Trace } from "./data";
 import type { Row } from "./rows";
@@ -63,7 +66,9 @@ class Growing {
 function byThread(samples: Samples, threads: number): number[][] {
   const mine: number[][] = Array.from({ length: threads }, () => []);
   for (let i = 0; i < samples.count; i++) mine[samples.thread[i]].push(i);
-  for (const list of mine) if (list.some((one, i) => i > 0 && samples.end[one] < samples.end[list[i - 1]])) list.sort((a, b) => samples.end[a] - samples.end[b]);
+  for (const list of mine)
+    if (list.some((one, i) => i > 0 && samples.end[one] < samples.end[list[i - 1]]))
+      list.sort((a, b) => samples.end[a] - samples.end[b]);
   return mine;
 }
 
@@ -75,8 +80,17 @@ function framesOf(trace: Trace, stack: number, into: number[]): void {
   into.reverse();
 }
 
-/** Consecutive samples in one function are one span of its row, whatever its line: what is called from elsewhere is another. */
-function rowsOf(trace: Trace, thread: number, list: number[], states: number[], room: number): SampleRows {
+/**
+ * Consecutive samples in one function are one span of its row, whatever its line: what is called
+ * from elsewhere is another.
+ */
+function rowsOf(
+  trace: Trace,
+  thread: number,
+  list: number[],
+  states: number[],
+  room: number,
+): SampleRows {
   const { samples, stacks } = trace;
   const spans = new Growing();
   const rows: number[][] = [[]];
@@ -108,7 +122,13 @@ function rowsOf(trace: Trace, thread: number, list: number[], states: number[], 
     framesOf(trace, spans.count < room ? samples.stack[i] : 0, frames);
     const depth = Math.min(frames.length, MOST_ROWS);
     let same = 0;
-    while (same < depth && same + 1 < open.length && spans.name[open[same + 1]] === stacks.name[frames[same]] && spans.place[open[same + 1]] === stacks.place[frames[same]]) same++;
+    while (
+      same < depth &&
+      same + 1 < open.length &&
+      spans.name[open[same + 1]] === stacks.name[frames[same]] &&
+      spans.place[open[same + 1]] === stacks.place[frames[same]]
+    )
+      same++;
     close(same + 1);
     for (let at = same; at < depth; at++) {
       const frame = frames[at];
@@ -120,7 +140,13 @@ function rowsOf(trace: Trace, thread: number, list: number[], states: number[], 
   }
   close(0);
   const { count, name, kind, place } = spans;
-  return { thread, spans: { count, start: spans.start, end: spans.end, name, kind, place }, rows: rows.map((row) => Uint32Array.from(row)), waits: Uint32Array.from(waits), sums };
+  return {
+    thread,
+    spans: { count, start: spans.start, end: spans.end, name, kind, place },
+    rows: rows.map((row) => Uint32Array.from(row)),
+    waits: Uint32Array.from(waits),
+    sums,
+  };
 }
 
 /** By thread of the trace: its samples as rows; nothing for threads without. */

@@ -8,13 +8,31 @@ import { DataTable, type TableOptions } from "./table";
 /** "line-memory" as a heading. */
 const asTitle = (key: string): string => key.charAt(0).toUpperCase() + key.slice(1);
 
-export const isEmpty = (view: View): boolean => view.error === undefined && view.rows.length === 0 && view.sections.every((section) => section.rows.length === 0);
+export const isEmpty = (view: View): boolean =>
+  view.error === undefined &&
+  view.rows.length === 0 &&
+  view.sections.every((section) => section.rows.length === 0);
 
 /** "title: value" of the totals that text shows, too. */
 export function totalsList(totals: Total[], microseconds: boolean): HTMLElement | null {
   const shown = totals.filter((total) => total.title && total.value !== null && total.value !== "");
   if (shown.length === 0) return null;
-  return el("dl.totals", {}, ...shown.map((total) => el("div", {}, el("dt", {}, total.title!.trim()), el("dd", { "data-key": total.key, "data-value": JSON.stringify(total.value) }, formatCell(total.kind, total.value, microseconds)))));
+  return el(
+    "dl.totals",
+    {},
+    ...shown.map((total) =>
+      el(
+        "div",
+        {},
+        el("dt", {}, total.title!.trim()),
+        el(
+          "dd",
+          { "data-key": total.key, "data-value": JSON.stringify(total.value) },
+          formatCell(total.kind, total.value, microseconds),
+        ),
+      ),
+    ),
+  );
 }
 
 /** Of views whose text is laid out by hand: what the page has above these columns. */
@@ -27,13 +45,24 @@ const COLUMN_TITLES: Record<string, Record<string, string>> = {
 
 function titled(view: View): View {
   const own = COLUMN_TITLES[view.view];
-  return own ? { ...view, columns: view.columns.map((column) => (own[column.key] ? { ...column, title: own[column.key] } : column)) } : view;
+  return own
+    ? {
+        ...view,
+        columns: view.columns.map((column) =>
+          own[column.key] ? { ...column, title: own[column.key] } : column,
+        ),
+      }
+    : view;
 }
 
 /** Names that are set in by their depth, as text has them. */
 function indentOf(view: View, traits: Trait[]): TableOptions["indent"] {
-  const [name, depth] = ["name", "depth"].map((key) => view.columns.findIndex((column) => column.key === key));
-  return traits.includes("indents") && name >= 0 && depth >= 0 ? { column: name, depth } : undefined;
+  const [name, depth] = ["name", "depth"].map((key) =>
+    view.columns.findIndex((column) => column.key === key),
+  );
+  return traits.includes("indents") && name >= 0 && depth >= 0
+    ? { column: name, depth }
+    : undefined;
 }
 
 interface State {
@@ -41,7 +70,12 @@ interface State {
   all: boolean;
 }
 
-export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: string) => void, find: ((name: string) => void) | null): Part {
+export function viewPart(
+  entries: ViewEntry[],
+  group: string,
+  setGroup: (group: string) => void,
+  find: ((name: string) => void) | null,
+): Part {
   const entry = entries.find((one) => one.group === group) ?? entries[0];
   const view = titled(entry.document);
   const state: State = { filter: "", all: false };
@@ -56,32 +90,81 @@ export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: 
   };
   const canFind = find && entry.traits.includes("finds");
   const build = (): void => {
-    table = new DataTable(view, { label: entry.title, allColumns: state.all, blank: entry.traits.includes("blank"), indent: indentOf(view, entry.traits), ...(canFind ? { choose } : {}) }, (rows) => {
-      const whole = view.row_count > view.rows.length ? `${view.rows.length} of ${view.row_count}` : String(view.row_count);
-      count.textContent = `${rows === view.rows.length ? "" : `${rows} of `}${whole} row${whole === "1" ? "" : "s"}`;
-    });
+    table = new DataTable(
+      view,
+      {
+        label: entry.title,
+        allColumns: state.all,
+        blank: entry.traits.includes("blank"),
+        indent: indentOf(view, entry.traits),
+        ...(canFind ? { choose } : {}),
+      },
+      (rows) => {
+        const whole =
+          view.row_count > view.rows.length
+            ? `${view.rows.length} of ${view.row_count}`
+            : String(view.row_count);
+        count.textContent = `${rows === view.rows.length ? "" : `${rows} of `}${whole} row${whole === "1" ? "" : "s"}`;
+      },
+    );
     table.filter(state.filter);
     place.replaceChildren(table.element);
     printed.replaceChildren(table.printed(200));
   };
 
-  const element = el("section.view", { "aria-labelledby": "view-title" }, el("header.part", {}, el("h1", { id: "view-title" }, entry.title), el("p.about", {}, entry.summary)));
+  const element = el(
+    "section.view",
+    { "aria-labelledby": "view-title" },
+    el(
+      "header.part",
+      {},
+      el("h1", { id: "view-title" }, entry.title),
+      el("p.about", {}, entry.summary),
+    ),
+  );
   if (view.error !== undefined) {
     element.append(el("p.empty", {}, view.error));
     return { element };
   }
   const totals = totalsList(view.totals, view.microseconds);
   if (totals) element.append(totals);
-  for (const section of view.sections) if (section.rows.length > 0) element.append(sectionTable(section, section.title ?? asTitle(section.key)));
+  for (const section of view.sections)
+    if (section.rows.length > 0)
+      element.append(sectionTable(section, section.title ?? asTitle(section.key)));
   const search = searchBox("Filter: words, or count>10", (text) => {
     state.filter = text;
     table?.filter(text);
     if (table) printed.replaceChildren(table.printed(200));
   });
-  const groups = entries.map((one): [string, string] => [one.group, one.group === "" ? "name" : one.group]);
+  const groups = entries.map((one): [string, string] => [
+    one.group,
+    one.group === "" ? "name" : one.group,
+  ]);
   const hidden = view.columns.some((column) => column.title === undefined);
-  const tools = el("div.tools", {}, search, entries.length > 1 ? choice(view.view === "diff" ? "Of" : "Group by", groups, entry.group, setGroup) : null,
-    hidden ? el("label.check", {}, el("input", { type: "checkbox", onchange: (event: Event) => { state.all = (event.target as HTMLInputElement).checked; build(); } }), "all columns") : null, el("span.spacer"), count);
+  const tools = el(
+    "div.tools",
+    {},
+    search,
+    entries.length > 1
+      ? choice(view.view === "diff" ? "Of" : "Group by", groups, entry.group, setGroup)
+      : null,
+    hidden
+      ? el(
+          "label.check",
+          {},
+          el("input", {
+            type: "checkbox",
+            onchange: (event: Event) => {
+              state.all = (event.target as HTMLInputElement).checked;
+              build();
+            },
+          }),
+          "all columns",
+        )
+      : null,
+    el("span.spacer"),
+    count,
+  );
   if (view.rows.length === 0) {
     element.append(el("p.empty", {}, view.empty ?? "Nothing of this is in the trace."));
     return { element };
@@ -89,13 +172,23 @@ export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: 
   if (view.title) element.append(el("h2", {}, view.title.replace(/ \(--view ops has all\)/, "")));
   element.append(tools, place, printed);
   if (canFind) element.append(el("p.hint", {}, "A row's click finds it in the timeline."));
-  if (view.row_count > view.rows.length) element.append(el("p.hint", {}, `The page has the first ${view.rows.length} of ${view.row_count} rows; all of them: sonde report --view ${view.view} --rows -1.`));
+  if (view.row_count > view.rows.length)
+    element.append(
+      el(
+        "p.hint",
+        {},
+        `The page has the first ${view.rows.length} of ${view.row_count} rows; all of them: sonde report --view ${view.view} --rows -1.`,
+      ),
+    );
   build();
-  return { element, key: (event) => {
-    if (event.key !== "/") return false;
-    search.focus();
-    return true;
-  } };
+  return {
+    element,
+    key: (event) => {
+      if (event.key !== "/") return false;
+      search.focus();
+      return true;
+    },
+  };
 }
 
 function sectionTable(table: Table, heading: string): HTMLElement {

@@ -15,7 +15,8 @@ function tickStep(nsPerPixel: number): number {
 }
 
 function tickText(ns: number, step: number): string {
-  const [unit, name] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "µs"] : [1, "ns"];
+  const [unit, name] =
+    step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "µs"] : [1, "ns"];
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / (unit as number))));
   return `${(ns / (unit as number)).toFixed(decimals)} ${name}`;
 }
@@ -23,7 +24,8 @@ function tickText(ns: number, step: number): string {
 export function ticks(window: Window, width: number): { at: number[]; step: number } {
   const step = tickStep((window.to - window.from) / width);
   const at: number[] = [];
-  for (let tick = Math.ceil(window.from / step); tick * step < window.to; tick++) at.push(tick * step);
+  for (let tick = Math.ceil(window.from / step); tick * step < window.to; tick++)
+    at.push(tick * step);
   return { at, step };
 }
 

@@ -8,7 +8,15 @@ import * as format from "./format";
 import { place, type Lane } from "./lanes";
 import type { Place } from "./links";
 import { Raster } from "./raster";
-import { clampWindow, firstAfter, matchTexts, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
+import {
+  clampWindow,
+  firstAfter,
+  matchTexts,
+  ROW_HEIGHT,
+  spanAt,
+  zoomAround,
+  type Window,
+} from "./rows";
 import { paintRuler } from "./ticks";
 import { greatest, paintTimeline } from "./timelinepaint";
 
@@ -16,17 +24,33 @@ const GUTTER = 210;
 
 /** What a counter's lane shows, in plain numbers. */
 function seriesFacts({ series, behind }: Lane): string | undefined {
-  return series ? JSON.stringify({ unit: series.isBytes ? "bytes" : "count", most: greatest(series), ...(behind ? { reserved: greatest(behind) } : {}) }) : undefined;
+  return series
+    ? JSON.stringify({
+        unit: series.isBytes ? "bytes" : "count",
+        most: greatest(series),
+        ...(behind ? { reserved: greatest(behind) } : {}),
+      })
+    : undefined;
 }
 
 export class Timeline implements Part {
   readonly element: HTMLElement;
-  private canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Timeline. W and S zoom, A and D move, arrows move the selection, slash searches.", "aria-describedby": "details" });
+  private canvas = el("canvas", {
+    tabindex: 0,
+    role: "application",
+    "aria-label":
+      "Timeline. W and S zoom, A and D move, arrows move the selection, slash searches.",
+    "aria-describedby": "details",
+  });
   private ruler = el("canvas.ruler", { "aria-hidden": "true" });
   private scroller = el("div.lanes");
   private content = el("div.content");
   private names = el("div.names");
-  private details = el("section.details", { id: "details", "aria-live": "polite", "aria-label": "Selection" });
+  private details = el("section.details", {
+    id: "details",
+    "aria-live": "polite",
+    "aria-label": "Selection",
+  });
   private legend = el("div.legend", { "aria-label": "Colours" });
   private status = el("span.count", { role: "status" });
   private search: HTMLInputElement;
@@ -44,16 +68,44 @@ export class Timeline implements Part {
   private observer = new ResizeObserver(() => this.draw());
   readonly draw = oncePerFrame(() => this.paint());
 
-  constructor(private trace: Trace, private lanes: Lane[], private palette: Palette) {
+  constructor(
+    private trace: Trace,
+    private lanes: Lane[],
+    private palette: Palette,
+  ) {
     const margin = (trace.to - trace.from) * 0.01;
     this.whole = { from: trace.from - margin, to: trace.to + margin };
     this.window = this.whole;
-    this.search = searchBox("Search names", (text) => this.find(text), (back) => this.step(back ? -1 : 1));
-    const button = (text: string, label: string, act: () => void): HTMLElement => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-    const tools = el("div.tools", {}, this.search, button("↑", "Previous match", () => this.step(-1)), button("↓", "Next match", () => this.step(1)), button("+", "Zoom in (W)", () => this.zoom(0.5)), button("−", "Zoom out (S)", () => this.zoom(2)), button("All", "Show all (0)", () => this.show(this.whole)), el("span.spacer"), this.status);
+    this.search = searchBox(
+      "Search names",
+      (text) => this.find(text),
+      (back) => this.step(back ? -1 : 1),
+    );
+    const button = (text: string, label: string, act: () => void): HTMLElement =>
+      el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
+    const tools = el(
+      "div.tools",
+      {},
+      this.search,
+      button("↑", "Previous match", () => this.step(-1)),
+      button("↓", "Next match", () => this.step(1)),
+      button("+", "Zoom in (W)", () => this.zoom(0.5)),
+      button("−", "Zoom out (S)", () => this.zoom(2)),
+      button("All", "Show all (0)", () => this.show(this.whole)),
+      el("span.spacer"),
+      this.status,
+    );
     this.content.append(this.names, this.canvas);
     this.scroller.append(this.content);
-    this.element = el("section.timeline", { "aria-label": "Timeline" }, tools, this.ruler, this.scroller, this.legend, this.details);
+    this.element = el(
+      "section.timeline",
+      { "aria-label": "Timeline" },
+      tools,
+      this.ruler,
+      this.scroller,
+      this.legend,
+      this.details,
+    );
     this.makeNames();
     this.listen();
     this.describe();
@@ -73,16 +125,37 @@ export class Timeline implements Part {
 
   private makeNames(): void {
     this.content.style.height = `${place(this.lanes)}px`;
-    this.names.replaceChildren(...this.lanes.filter((lane) => lane.height > 0).map((lane) => {
-      const name = el(`button.lane-name.${lane.kind}` as "button", { type: "button", "aria-expanded": String(!lane.folded), "data-series": seriesFacts(lane), "data-samples": lane.samples ? JSON.stringify({ tid: this.trace.head.threads[lane.thread].tid, ...lane.samples.sums }) : undefined, title: `${lane.title} ${lane.detail}`.trim(), onclick: () => {
-        lane.folded = !lane.folded;
-        this.makeNames();
-        this.draw();
-      } }, el("span.title", {}, lane.title), lane.detail ? el("span.detail", {}, lane.detail) : null);
-      name.style.top = `${lane.y}px`;
-      name.style.height = `${lane.height}px`;
-      return name;
-    }));
+    this.names.replaceChildren(
+      ...this.lanes
+        .filter((lane) => lane.height > 0)
+        .map((lane) => {
+          const name = el(
+            `button.lane-name.${lane.kind}` as "button",
+            {
+              type: "button",
+              "aria-expanded": String(!lane.folded),
+              "data-series": seriesFacts(lane),
+              "data-samples": lane.samples
+                ? JSON.stringify({
+                    tid: this.trace.head.threads[lane.thread].tid,
+                    ...lane.samples.sums,
+                  })
+                : undefined,
+              title: `${lane.title} ${lane.detail}`.trim(),
+              onclick: () => {
+                lane.folded = !lane.folded;
+                this.makeNames();
+                this.draw();
+              },
+            },
+            el("span.title", {}, lane.title),
+            lane.detail ? el("span.detail", {}, lane.detail) : null,
+          );
+          name.style.top = `${lane.y}px`;
+          name.style.height = `${lane.height}px`;
+          return name;
+        }),
+    );
   }
 
   // ---- drawing
@@ -95,7 +168,13 @@ export class Timeline implements Part {
     const width = this.width();
     const height = Math.max(60, this.scroller.clientHeight);
     const { trace, lanes, palette, window, selection, area, matches } = this;
-    const { used, labels } = paintTimeline({ trace, lanes, palette, window, selection, area, matches, top: this.scroller.scrollTop }, this.canvas, this.raster, width, height);
+    const { used, labels } = paintTimeline(
+      { trace, lanes, palette, window, selection, area, matches, top: this.scroller.scrollTop },
+      this.canvas,
+      this.raster,
+      width,
+      height,
+    );
     paintRuler(this.ruler, window, width);
     this.showLegend(used);
     const data = this.element.dataset;
@@ -110,11 +189,13 @@ export class Timeline implements Part {
     const text = entries.map((entry) => entry.title + entry.colour).join();
     if (text === this.legendText) return;
     this.legendText = text;
-    this.legend.replaceChildren(...entries.map((entry) => {
-      const swatch = el("i", { "aria-hidden": "true" });
-      swatch.style.background = entry.colour;
-      return el("span", {}, swatch, entry.title);
-    }));
+    this.legend.replaceChildren(
+      ...entries.map((entry) => {
+        const swatch = el("i", { "aria-hidden": "true" });
+        swatch.style.background = entry.colour;
+        return el("span", {}, swatch, entry.title);
+      }),
+    );
   }
 
   // ---- moving
@@ -161,9 +242,16 @@ export class Timeline implements Part {
       return true;
     }
     const acts: Record<string, () => void> = {
-      "/": () => this.search.focus(), "0": () => this.show(this.whole), f: () => this.frame(), escape: () => this.select(null),
-      arrowleft: () => this.move(0, -1), arrowright: () => this.move(0, 1), arrowup: () => this.move(-1, 0), arrowdown: () => this.move(1, 0),
-      n: () => this.step(1), p: () => this.step(-1),
+      "/": () => this.search.focus(),
+      "0": () => this.show(this.whole),
+      f: () => this.frame(),
+      escape: () => this.select(null),
+      arrowleft: () => this.move(0, -1),
+      arrowright: () => this.move(0, 1),
+      arrowup: () => this.move(-1, 0),
+      arrowdown: () => this.move(1, 0),
+      n: () => this.step(1),
+      p: () => this.step(-1),
     };
     acts[key]?.();
     return key in acts;
@@ -173,15 +261,26 @@ export class Timeline implements Part {
     document.addEventListener("keyup", (event) => this.held.delete(event.key.toLowerCase()));
     window.addEventListener("blur", () => this.held.clear());
     this.scroller.addEventListener("scroll", () => this.draw());
-    this.canvas.addEventListener("wheel", (event) => {
-      if (event.ctrlKey || event.metaKey) this.zoom(1.0015 ** event.deltaY, this.timeAt(event.offsetX));
-      else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX || event.deltaY) / this.width());
-      else return;
-      event.preventDefault();
-    }, { passive: false });
+    this.canvas.addEventListener(
+      "wheel",
+      (event) => {
+        if (event.ctrlKey || event.metaKey)
+          this.zoom(1.0015 ** event.deltaY, this.timeAt(event.offsetX));
+        else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY))
+          this.pan((event.deltaX || event.deltaY) / this.width());
+        else return;
+        event.preventDefault();
+      },
+      { passive: false },
+    );
     this.canvas.addEventListener("pointerdown", (event) => {
       this.canvas.setPointerCapture(event.pointerId);
-      this.drag = { x: event.offsetX, from: this.window, pans: event.shiftKey || event.button === 1, moved: false };
+      this.drag = {
+        x: event.offsetX,
+        from: this.window,
+        pans: event.shiftKey || event.button === 1,
+        moved: false,
+      };
     });
     this.canvas.addEventListener("pointermove", (event) => this.dragTo(event));
     this.canvas.addEventListener("pointerup", (event) => {
@@ -199,7 +298,9 @@ export class Timeline implements Part {
     const { drag } = this;
     if (!drag) {
       const hit = this.at(event.offsetX, event.offsetY);
-      this.canvas.title = hit ? `${this.nameOf(hit)} · ${format.timeNs(hit.lane.spans.end[hit.id] - hit.lane.spans.start[hit.id])}` : "";
+      this.canvas.title = hit
+        ? `${this.nameOf(hit)} · ${format.timeNs(hit.lane.spans.end[hit.id] - hit.lane.spans.start[hit.id])}`
+        : "";
       return;
     }
     drag.moved ||= Math.abs(event.offsetX - drag.x) > 3;
@@ -223,7 +324,9 @@ export class Timeline implements Part {
 
   private at(x: number, y: number): Place | null {
     const down = y + this.scroller.scrollTop;
-    const lane = this.lanes.find((one) => one.height > 0 && down >= one.y && down < one.y + one.height);
+    const lane = this.lanes.find(
+      (one) => one.height > 0 && down >= one.y && down < one.y + one.height,
+    );
     if (!lane) return null;
     const row = Math.floor((down - lane.y - 3) / ROW_HEIGHT);
     if (row < 0 || row >= lane.rows.length || (lane.folded && row > 0)) return null;
@@ -253,17 +356,26 @@ export class Timeline implements Part {
     const { id, lane } = selection;
     if (lane.folded || lane.height === 0) {
       lane.folded = false;
-      for (const one of this.lanes) if (one.kind === "process" && one.process === lane.process) one.folded = false;
+      for (const one of this.lanes)
+        if (one.kind === "process" && one.process === lane.process) one.folded = false;
       this.makeNames();
     }
     const length = this.window.to - this.window.from;
-    if (end[id] < this.window.from || start[id] > this.window.to || end[id] - start[id] < length / 2000) {
+    if (
+      end[id] < this.window.from ||
+      start[id] > this.window.to ||
+      end[id] - start[id] < length / 2000
+    ) {
       const wanted = Math.min(length, Math.max((end[id] - start[id]) * 20, 1000));
       const middle = (start[id] + end[id]) / 2;
       this.show({ from: middle - wanted / 2, to: middle + wanted / 2 });
     }
     const y = lane.y + selection.row * ROW_HEIGHT;
-    if (y < this.scroller.scrollTop || y > this.scroller.scrollTop + this.scroller.clientHeight - ROW_HEIGHT) this.scroller.scrollTop = Math.max(0, y - this.scroller.clientHeight / 2);
+    if (
+      y < this.scroller.scrollTop ||
+      y > this.scroller.scrollTop + this.scroller.clientHeight - ROW_HEIGHT
+    )
+      this.scroller.scrollTop = Math.max(0, y - this.scroller.clientHeight / 2);
     this.select(selection);
   }
 
@@ -271,7 +383,17 @@ export class Timeline implements Part {
     const { selection } = this;
     if (!selection) {
       const lane = this.lanes.find((one) => one.rows.length > 0);
-      if (lane) this.reveal({ lane, row: 0, id: lane.rows[0][Math.min(lane.rows[0].length - 1, firstAfter(lane.spans, lane.rows[0], this.window.from))] });
+      if (lane)
+        this.reveal({
+          lane,
+          row: 0,
+          id: lane.rows[0][
+            Math.min(
+              lane.rows[0].length - 1,
+              firstAfter(lane.spans, lane.rows[0], this.window.from),
+            )
+          ],
+        });
       return;
     }
     const { lane } = selection;
@@ -279,7 +401,10 @@ export class Timeline implements Part {
     if (row < 0 || row >= lane.rows.length) return;
     const spans = lane.spans;
     const ids = lane.rows[row];
-    const middle = down < 0 ? (spans.start[selection.id] + spans.end[selection.id]) / 2 : spans.start[selection.id];
+    const middle =
+      down < 0
+        ? (spans.start[selection.id] + spans.end[selection.id]) / 2
+        : spans.start[selection.id];
     let at = firstAfter(spans, ids, middle);
     if (down === 0) {
       at = firstAfter(spans, ids, spans.start[selection.id]);
@@ -297,9 +422,11 @@ export class Timeline implements Part {
     this.foundAt = -1;
     if (this.matches) {
       const places: Place[] = [];
-      for (const lane of this.lanes) lane.rows.forEach((ids, row) => {
-        for (const id of ids) if (this.matches![lane.spans.name[id]] === 1) places.push({ lane, row, id });
-      });
+      for (const lane of this.lanes)
+        lane.rows.forEach((ids, row) => {
+          for (const id of ids)
+            if (this.matches![lane.spans.name[id]] === 1) places.push({ lane, row, id });
+        });
       this.found = places.sort((a, b) => a.lane.spans.start[a.id] - b.lane.spans.start[b.id]);
     }
     this.showStatus();
@@ -321,14 +448,30 @@ export class Timeline implements Part {
   }
 
   private showStatus(): void {
-    this.status.textContent = !this.matches ? "" : this.found.length === 0 ? "No match" : `${this.foundAt >= 0 ? `${this.foundAt + 1} of ` : ""}${this.found.length} match${this.found.length === 1 ? "" : "es"}`;
+    this.status.textContent = !this.matches
+      ? ""
+      : this.found.length === 0
+        ? "No match"
+        : `${this.foundAt >= 0 ? `${this.foundAt + 1} of ` : ""}${this.found.length} match${this.found.length === 1 ? "" : "es"}`;
   }
 
   private describe(): void {
     const { trace, lanes, selection, area } = this;
     this.element.dataset.selected = selection ? this.nameOf(selection) : "";
-    if (selection) this.details.replaceChildren(...describeSpan(trace, lanes, selection, (there) => this.reveal(there)));
+    if (selection)
+      this.details.replaceChildren(
+        ...describeSpan(trace, lanes, selection, (there) => this.reveal(there)),
+      );
     else if (area) this.details.replaceChildren(...describeArea(trace, lanes, area));
-    else this.details.replaceChildren(el("p.empty", {}, lanes.some((lane) => lane.rows.length > 0 || lane.series) ? "Click a span to see what it took, drag to add up a part of the time. W S zoom, A D move, / searches." : "The trace has nothing with a time of its own: no ranges, calls or counters."));
+    else
+      this.details.replaceChildren(
+        el(
+          "p.empty",
+          {},
+          lanes.some((lane) => lane.rows.length > 0 || lane.series)
+            ? "Click a span to see what it took, drag to add up a part of the time. W S zoom, A D move, / searches."
+            : "The trace has nothing with a time of its own: no ranges, calls or counters.",
+        ),
+      );
   }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Draws a window of the timeline: each time the whole of it, from nothing but what is in the view. */
+/**
+ * Draws a window of the timeline: each time the whole of it, from nothing but what is in the view.
+ */
 import type { Palette } from "./colours";
 import { LOST, type Series, type Trace } from "./data";
 import { fitCanvas, pixelRatio } from "./dom";
@@ -26,15 +28,27 @@ export interface TimelineView {
   matches: Uint8Array | null;
 }
 
-const xOf = (p: Painter, at: number): number => ((at - p.window.from) / (p.window.to - p.window.from)) * p.width;
+const xOf = (p: Painter, at: number): number =>
+  ((at - p.window.from) / (p.window.to - p.window.from)) * p.width;
 
 /** Returns which colours it drew, by number, and the texts on spans. */
-export function paintTimeline(view: TimelineView, canvas: HTMLCanvasElement, raster: Raster, width: number, height: number): { used: Uint8Array; labels: string[] } {
+export function paintTimeline(
+  view: TimelineView,
+  canvas: HTMLCanvasElement,
+  raster: Raster,
+  width: number,
+  height: number,
+): { used: Uint8Array; labels: string[] } {
   const { trace, window, palette } = view;
   const context = fitCanvas(canvas, width, height);
-  const p = painter({ context, raster, spans: trace.ranges, palette, texts: trace.head.texts, window, width }, ticks(window, width).at);
+  const p = painter(
+    { context, raster, spans: trace.ranges, palette, texts: trace.head.texts, window, width },
+    ticks(window, width).at,
+  );
   p.matches = view.matches;
-  const lanes = view.lanes.filter((lane) => lane.height > 0 && lane.y + lane.height > view.top && lane.y < view.top + height);
+  const lanes = view.lanes.filter(
+    (lane) => lane.height > 0 && lane.y + lane.height > view.top && lane.y < view.top + height,
+  );
   for (const lane of lanes) paintLane(p, view, lane, lane.y - view.top);
   finish(p);
   for (const lane of lanes) paintOnTop(p, view, lane, lane.y - view.top);
@@ -48,14 +62,14 @@ function paintLane(p: Painter, view: TimelineView, lane: Lane, y: number): void 
   else if (lane.series) {
     if (lane.behind) paintSeries(p, lane, lane.behind, BEHIND_PART, y);
     paintSeries(p, lane, lane.series, SERIES_PART, y);
-  }
-  else {
+  } else {
     p.spans = lane.spans;
     const rows = lane.folded ? lane.rows.slice(0, 1) : lane.rows;
     rows.forEach((row, i) => {
       const top = y + 3 + i * ROW_HEIGHT;
       if (top + ROW_HEIGHT < 0 || top * pixelRatio() > p.raster.height) return;
-      p.selected = view.selection?.lane === lane && view.selection.row === i ? view.selection.id : -1;
+      p.selected =
+        view.selection?.lane === lane && view.selection.row === i ? view.selection.id : -1;
       p.veil = lane.samples && i > 0 ? lane.samples.waits : null;
       drawRow(p, row, top, ROW_HEIGHT);
     });
@@ -73,11 +87,13 @@ const peaks = new WeakMap<Series, number>();
 
 export function greatest(series: Series): number {
   let peak = peaks.get(series);
-  if (peak === undefined) peaks.set(series, (peak = series.value.reduce((most, one) => (one > most ? one : most), 0)));
+  if (peak === undefined)
+    peaks.set(series, (peak = series.value.reduce((most, one) => (one > most ? one : most), 0)));
   return peak;
 }
 
-const greatestOf = (lane: Lane): number => Math.max(greatest(lane.series!), lane.behind ? greatest(lane.behind) : 0);
+const greatestOf = (lane: Lane): number =>
+  Math.max(greatest(lane.series!), lane.behind ? greatest(lane.behind) : 0);
 
 /** A counter: for each pixel the greatest that it had. */
 function paintSeries(p: Painter, lane: Lane, { at, value }: Series, part: number, y: number): void {
@@ -103,7 +119,9 @@ function paintSeries(p: Painter, lane: Lane, { at, value }: Series, part: number
 function paintOnTop(p: Painter, view: TimelineView, lane: Lane, y: number): void {
   const { context } = p;
   if (lane.series) {
-    const text = lane.series.isBytes ? format.bytes(greatest(lane.series)) : format.count(greatestOf(lane));
+    const text = lane.series.isBytes
+      ? format.bytes(greatest(lane.series))
+      : format.count(greatestOf(lane));
     const reserved = lane.behind ? `, reserved ${format.bytes(greatest(lane.behind))}` : "";
     context.fillStyle = p.theme.muted;
     context.fillText(`max ${text}${reserved}`, 4, seriesTop(y) + 7);
@@ -140,7 +158,8 @@ function paintArrows(p: Painter, view: TimelineView): void {
   context.strokeStyle = p.theme.accent;
   context.fillStyle = p.theme.accent;
   context.lineWidth = 1.5;
-  const middle = (place: Place): number => place.lane.y + 3 + (place.lane.folded ? 0 : place.row) * ROW_HEIGHT + ROW_HEIGHT / 2 - view.top;
+  const middle = (place: Place): number =>
+    place.lane.y + 3 + (place.lane.folded ? 0 : place.row) * ROW_HEIGHT + ROW_HEIGHT / 2 - view.top;
   for (const link of linked(trace, lanes, selection.id)) {
     const [a, b] = [placeOf(trace, lanes, link.from), placeOf(trace, lanes, link.to)];
     if (!a || !b) continue;

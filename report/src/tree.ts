@@ -32,7 +32,9 @@ export function layOut(tree: Tree, total: Float64Array = tree.total): Layout {
   const rows: number[][] = [];
   const whole = roots.reduce((sum, i) => sum + total[i], 0);
   // Places are given level by level, so that each row comes out in order.
-  let level: { from: number; to: number; nodes: number[] }[] = [{ from: 0, to: whole, nodes: roots }];
+  let level: { from: number; to: number; nodes: number[] }[] = [
+    { from: 0, to: whole, nodes: roots },
+  ];
   while (level.length > 0) {
     const row: number[] = [];
     const next: typeof level = [];
@@ -50,5 +52,11 @@ export function layOut(tree: Tree, total: Float64Array = tree.total): Layout {
     if (row.length > 0) rows.push(row);
     level = next;
   }
-  return { spans: { count: n, start, end, name: tree.name, kind: tree.kind }, rows: rows.map((row) => Uint32Array.from(row)), whole, node: Uint32Array.from({ length: n }, (_, i) => i), parent };
+  return {
+    spans: { count: n, start, end, name: tree.name, kind: tree.kind },
+    rows: rows.map((row) => Uint32Array.from(row)),
+    whole,
+    node: Uint32Array.from({ length: n }, (_, i) => i),
+    parent,
+  };
 }
