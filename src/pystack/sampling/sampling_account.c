@@ -6,6 +6,14 @@
 #define BUSY_NS 200000000u /* of running that tell how long a thread takes to run */
 #define TICK_NS 20000000   /* another process's clocks may lag behind by a tick of the kernel's */
 
+struct snd_sampling_thread *snd_sampling_find_(const struct snd_sampling *s, uint64_t state)
+{
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        if (s->states[i] == state)
+            return &s->threads[i];
+    return NULL;
+}
+
 void snd_sampling_set_now_(struct snd_sampling *s)
 {
     s->now_ns = snd_clock_ns(CLOCK_MONOTONIC);

@@ -18,14 +18,6 @@ void snd_sampling_close_thread_(struct snd_sampling *s, uint32_t at)
     s->states[at] = s->states[s->thread_count];
 }
 
-struct snd_sampling_thread *snd_sampling_find_(const struct snd_sampling *s, uint64_t state)
-{
-    for (uint32_t i = 0; i < s->thread_count; i++)
-        if (s->states[i] == state)
-            return &s->threads[i];
-    return NULL;
-}
-
 static struct snd_sampling_thread *find_thread(struct snd_sampling        *s,
                                                const struct snd_py_thread *found)
 {

@@ -9,7 +9,10 @@
 #ifndef SND_READ_WALK_DELIVER_H
 #define SND_READ_WALK_DELIVER_H
 
+#include "format/fields.h"
 #include "read/walk/trace_walk.h"
+
+#define SND_BACKWARDS_NS 10000000 /* less: its thread took the time, then waited for a chunk */
 
 struct snd_walk_thread {
     uint64_t last_raw;
@@ -70,6 +73,154 @@ bool snd_deliver_end(struct snd_walker *walker, struct snd_place *place);
 /* Notifies the visitor that its open ranges are unknown from here on. */
 void snd_deliver_break(struct snd_walker *walker, struct snd_place *place);
 
+/* Whether an event is not of the schedule's warm-up, whose events are recorded and not shown. */
+bool snd_deliver_is_shown(const struct snd_process *process, struct snd_walk_thread *thread,
+                          uint8_t kind, uint64_t word1);
+/* Hands a call over as the begin and the attributes that it stands for. */
+void snd_deliver_parts(struct snd_walker *walker, const struct snd_place *place,
+                       const struct snd_call_record *call, const uint64_t *sequence);
+
+/* ----------------------------------------------- the hot path, inlined into both walks */
+
+static inline bool snd_deliver_advance_clock_(struct snd_walker *w, struct snd_place *place,
+                                              uint64_t word0)
+{
+    struct snd_walk_thread *t = place->thread;
+    uint64_t                raw = snd_time_extend(SND_EVENT_TIME56(word0), t->last_raw);
+
+    if (raw > place->limit)
+        return false;
+    int64_t ns = snd_scale_ns(&place->process->scale, raw);
+    if (!snd_time_is_sane(ns))
+        return false;
+    t->last_raw = raw;
+    if (ns < t->last_ns) {
+        w->stats.clock_backwards += snd_sub(t->last_ns, ns) > SND_BACKWARDS_NS;
+        return true;
+    }
+    t->last_ns = ns;
+    return true;
+}
+
+/* Counts an event whose time has been told; false: it was warm-up, which is not shown. */
+static inline bool snd_deliver_count_shown_(struct snd_walker *w, struct snd_place *place,
+                                            uint8_t kind, const uint64_t *words)
+{
+    if (place->process->valid_from != 0 &&
+        !snd_deliver_is_shown(place->process, place->thread, kind,
+                              SND_KIND_WORDS(kind) > 1 ? words[1] : 0)) {
+        w->stats.warmup_events++;
+        return false;
+    }
+    w->stats.events++;
+    return true;
+}
+
+/* Hands an event to the visitor, unless it was warm-up: then false. */
+static inline bool snd_deliver_show_(struct snd_walker *w, struct snd_place *place, uint8_t kind,
+                                     const uint64_t *words)
+{
+    struct snd_walk_thread *t = place->thread;
+    struct snd_visitor     *v = w->visitor;
+
+    if (!snd_deliver_count_shown_(w, place, kind, words))
+        return false;
+    if (kind == SND_EV_BEGIN)
+        v->begin(v->user, place->index, t->last_ns, SND_LOW(words[1]), SND_HIGH(words[1]));
+    else if (kind == SND_EV_END)
+        v->end(v->user, place->index, t->last_ns);
+    else
+        v->other(v->user, place->index, t->last_ns, words);
+    return true;
+}
+
+/* The end of a range that has its duration in it. */
+static inline bool snd_deliver_ticks_(struct snd_walker *w, struct snd_place *place, uint32_t ticks)
+{
+    if (ticks == 0)
+        return true;
+    ++*place->counted;
+    place->span_end = place->thread->last_raw + ticks;
+    return place->defers_ends || snd_deliver_end(w, place);
+}
+
+static inline bool snd_deliver_span_(struct snd_walker *w, struct snd_place *place,
+                                     const uint64_t *words)
+{
+    const uint64_t begin[2] = { words[0], SND_SPAN_NAME(words[1]) };
+
+    snd_deliver_show_(w, place, SND_EV_BEGIN, begin);
+    return snd_deliver_ticks_(w, place, SND_SPAN_TICKS(words[1]));
+}
+
+static inline bool snd_deliver_call_(struct snd_walker *w, struct snd_place *place,
+                                     const uint64_t *words)
+{
+    static const struct snd_table_call none = { 0 };
+    const struct snd_tables           *t = &place->process->tables;
+    struct snd_visitor                *v = w->visitor;
+    uint32_t                           id = SND_LOW(words[1]);
+    const struct snd_table_call       *call = id < t->call_count ? &t->calls[id] : &none;
+    bool                               has_sequence = (call->record.flags & SND_CALL_SEQUENCE) &&
+                        place->has_sequence; /* number 0 is one too */
+    const uint64_t *sequence = has_sequence ? &place->sequence : NULL;
+
+    if (snd_deliver_count_shown_(w, place, SND_EV_BEGIN, words)) {
+        if (v->call)
+            v->call(v->user, place->index, place->thread->last_ns, call, sequence);
+        else
+            snd_deliver_parts(w, place, &call->record, sequence);
+    }
+    return snd_deliver_ticks_(w, place, SND_SPAN_TICKS(words[1]));
+}
+
+static inline bool snd_deliver_api_(struct snd_walker *w, struct snd_place *place,
+                                    const uint64_t *words)
+{
+    const uint64_t begin[2] = { words[0], SND_SPAN_NAME(words[1]) };
+    const uint64_t call[2] = { SND_WORD0_ATTR64(SND_ATTR_API), words[2] };
+
+    if (snd_deliver_show_(w, place, SND_EV_BEGIN, begin))
+        w->visitor->other(w->visitor->user, place->index, place->thread->last_ns, call);
+    return snd_deliver_ticks_(w, place, SND_SPAN_TICKS(words[1]));
+}
+
+/* The end that is part of an event which is not shown. */
+static inline bool snd_deliver_skip_end_(const struct snd_place *place, const uint64_t *words)
+{
+    *place->counted += snd_event_weight(words) - 1;
+    return true;
+}
+
+/* An event of a known kind that is its thread's and refers to the tables alone; false: it cannot be one. */
+static inline __attribute__((always_inline)) bool snd_deliver_plain(struct snd_walker *w,
+                                                                    struct snd_place  *place,
+                                                                    const uint64_t    *words,
+                                                                    bool               is_timed)
+{
+    uint8_t kind = SND_EVENT_KIND(words[0]);
+
+    if (!place->thread) {
+        w->stats.lost_threads++;
+        return snd_deliver_skip_end_(place, words);
+    }
+    if (is_timed && !snd_deliver_advance_clock_(w, place, words[0]))
+        return !snd_deliver_skip_end_(place, words);
+    if (kind == SND_EV_SPAN)
+        return snd_deliver_span_(w, place, words);
+    if (kind == SND_EV_CALL)
+        return snd_deliver_call_(w, place, words);
+    if (kind == SND_EV_API)
+        return snd_deliver_api_(w, place, words);
+    if (kind == SND_EV_ATTR && SND_ATTR_KEY(words[0]) == SND_ATTR_CALLS_SEQUENCE) {
+        place->sequence = SND_ATTR_VALUE(words[0]);
+        place->has_sequence = true;
+        return true;
+    }
+    snd_deliver_show_(w, place, kind, words);
+    return true;
+}
+
 /* Delivers one whole event; false: it cannot be one. */
 static inline bool snd_deliver(struct snd_walker *walker, struct snd_place *place,
                                const uint64_t *words)
@@ -79,7 +230,7 @@ static inline bool snd_deliver(struct snd_walker *walker, struct snd_place *plac
     ++*place->counted;
     if (way == SND_WAY_RARE || (way == SND_WAY_NAMED && (words[1] & SND_OWN_NAME)))
         return snd_deliver_rare(walker, place, words);
-    return snd_deliver_known(walker, place, words, way != SND_WAY_UNTIMED);
+    return snd_deliver_plain(walker, place, words, way != SND_WAY_UNTIMED);
 }
 
 /* merge.c: the walk by time. */
