@@ -481,7 +481,7 @@ int main(void)
                                      ["cc", "-x", "c", "-O2", "-S", "-o", "-", "/dev/null"]])
 def test_programs_do_not_notice(command, tmp_path):
     if not shutil.which(command[0]):
-        pytest.skip(f"{command[0]} is not installed")
+        pytest.skip(f"{command[0]} is not installed (tools/setup test)")
     alone = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
     done, report = record(tmp_path / "t.sonde", *command, status=alone.returncode)
     assert done.stdout == alone.stdout

@@ -5,6 +5,7 @@ The module is compiled here for the Python at hand, as if that were such a one.
 """
 import concurrent.futures
 import glob
+import importlib
 import json
 import os
 import pathlib
@@ -86,6 +87,13 @@ def commands():
     return []
 
 
+def folder_of_the_recorder():
+    """Of the library that this process, which has imported sonde, uses."""
+    importlib.import_module("sonde._record")
+    with open("/proc/self/maps") as lines:
+        return next(os.path.dirname(line.split(None, 5)[5]) for line in lines if "/libsonde_record.so" in line)
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 every version is known")
 def test_probes_without_what_is_known_of_a_version(tmp_path):
     made = commands()
@@ -105,8 +113,8 @@ def test_probes_without_what_is_known_of_a_version(tmp_path):
     library = glob.glob(f"{made[0]['directory']}/src/libsonde_record.so.1")[0]
     compiler = shlex.split(made[0]["command"])
     compiler = compiler[1] if compiler[0] == "ccache" else compiler[0]
-    subprocess.run([compiler, "-shared", "-o", package / NAME, *glob.glob(f"{tmp_path}/*.o"), library, "-lpthread", "-ldl"],
-                   check=True)
+    subprocess.run([compiler, "-shared", "-o", package / NAME, *glob.glob(f"{tmp_path}/*.o"), library, "-lpthread", "-ldl",
+                    f"-Wl,-rpath,{folder_of_the_recorder()}"], check=True)
     (tmp_path / "prog.py").write_text(PROGRAM)
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     done = python("prog.py", tmp_path, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})

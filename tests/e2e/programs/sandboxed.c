@@ -6,6 +6,8 @@
  *     sandboxed TRACE        records 2 x 1,000 ranges, and 1,000 in a child; its descriptors closed
  *     sandboxed --list       prints the names of the calls, one a line
  */
+#define _GNU_SOURCE /* close_range */
+
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
