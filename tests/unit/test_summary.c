@@ -181,6 +181,32 @@ static void totals_threads_and_steps(void **state)
     sonde_trace_close(trace);
 }
 
+/* Steps that two threads mark in turn are the process's: each lasts until the next, whoever marks it. */
+static void steps_of_two_threads(void **state)
+{
+    struct synth *s = synth_new(scratch_path("turns"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+
+    (void)state;
+    for (uint64_t i = 0; i < 3; i++)
+        synth_step(s, t, 1000 + 1000 * i, 2 * i);
+    for (uint64_t i = 0; i < 3; i++)
+        synth_step(s, u, 1300 + 1000 * i, 2 * i + 1);
+    synth_mark(s, t, 5000, synth_string(s, "end"), 0);
+    synth_close(s, true);
+    struct sonde_trace   *trace = scratch_open(scratch_path("turns"));
+    struct sonde_summary *m = build(trace);
+    assert_int_equal(sonde_summary_step_count(m), 6);
+    for (size_t i = 0; i < 6; i++) {
+        const struct sonde_step_row *step = sonde_summary_step(m, i);
+        assert_int_equal(step->number, i);
+        assert_int_equal(step->start_ns, 1000 + 1000 * (i / 2) + 300 * (i % 2));
+        assert_int_equal(step->duration_ns, i == 5 ? 5000 - 3300 : i % 2 ? 700 : 300);
+    }
+    sonde_summary_free(m);
+    sonde_trace_close(trace);
+}
+
 /* A stack of Python frames that reaches the limit, below the frame that stands for the others. */
 static void deep_stacks_are_counted(void **state)
 {
@@ -465,6 +491,7 @@ int main(void)
         cmocka_unit_test(what_follows_the_last_step_is_none),
         cmocka_unit_test(marks_may_end_steps),
         cmocka_unit_test(the_ledger_tells_of_deep_stacks_and_compiled_code),
+        cmocka_unit_test(steps_of_two_threads),
         cmocka_unit_test(deep_stacks_are_counted),
         cmocka_unit_test(the_ledger_tells_all),
         cmocka_unit_test(the_ledger_tells_of_python_calls),
