@@ -77,8 +77,8 @@ static void has_defaults(void **state)
 /* Formats of samples, Python functions or benchmarks, of which the trace has none. */
 static bool needs_more(const char *format)
 {
-    static const char *const formats[] = { "pprof", "perf-script", "pstats",    "callgrind",
-                                           "lprof", "mprof",       "benchmark", "benchmark-json" };
+    static const char *const formats[] = { "perf-script", "pstats",    "lprof",
+                                           "mprof",       "benchmark", "benchmark-json" };
 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(format, formats[i]) == 0)
