@@ -210,10 +210,11 @@ def test_speedscope_and_folded_agree(tmp_path):
 
 # --------------------------------------------------------------- traces without it
 
-@pytest.mark.parametrize("form, what", [("pstats", "--functions"), ("callgrind", "--functions"),
-                                        ("lprof", "--lines"), ("mprof", "--line-memory")])
-def test_what_is_not_there_is_said(form, what, tmp_path):
-    trace = cli_tools.generate("convnet", tmp_path / "t.sonde")
+@pytest.mark.parametrize("case, form, what", [
+    ("convnet", "pstats", "--functions"), ("convnet", "lprof", "--lines"), ("convnet", "mprof", "--line-memory"),
+    ("counters", "callgrind", "--functions"), ("counters", "pprof", "--sample")])  # which take ranges, too
+def test_what_is_not_there_is_said(case, form, what, tmp_path):
+    trace = cli_tools.generate(case, tmp_path / "t.sonde")
     out = tmp_path / "out"
     done = cli_tools.sonde("export", trace, "--to", form, "-o", out)
     assert done.returncode == 1
