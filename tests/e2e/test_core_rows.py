@@ -191,3 +191,11 @@ def test_rows_are_not_made_by_hand():
     for name in ("Average", "Averages", "Event", "Events", "Column", "Interval", "Timeline"):
         with pytest.raises(TypeError):
             getattr(_core, name)()
+
+
+def test_an_average_is_added_by_name_too(trace):
+    """As torch's add(self, other) may be called."""
+    row, other = trace.averages()[1], trace.averages()[1]
+    assert row.add(other=other) is row and row.count == 4
+    with pytest.raises(TypeError):
+        row.add()

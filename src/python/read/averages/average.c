@@ -174,9 +174,20 @@ static PyGetSetDef average_getset[] = {
     END_GETSET,
 };
 
+/* As torch's, which takes its argument by name too. */
+static PyObject *average_add(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "other", NULL };
+    PyObject    *other;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:add", names, &other))
+        return NULL;
+    return core_average_add(self, other);
+}
+
 static PyMethodDef average_methods[] = {
-    { "add", METHOD(core_average_add), METH_O,
-      "add(other): adds up what both have, and returns self" },
+    { "add", METHOD(average_add), METH_VARARGS | METH_KEYWORDS,
+      "add($self, other)\n--\n\nAdds up what both have, and returns self." },
     { "__reduce__", METHOD(core_average_reduce), METH_NOARGS, NULL },
     { "__setstate__", METHOD(core_row_setstate), METH_O, NULL },
     { NULL, NULL, 0, NULL },
