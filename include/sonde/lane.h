@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sonde/lane.h - the fast path: how a mark writes its event into the mapped trace. Not for direct use:
- * sonde/record.h includes it, and what it has beyond the functions declared there may change.
+ * sonde/record.h includes it. Names that end in '_' are for these headers alone; sonde_lane_* are for sonde's own
+ * probes, which write an event as a mark does: they may change.
  *
  * docs/ARCHITECTURE.md, "The recorder", explains lanes and epochs.
  */
@@ -26,7 +27,7 @@ struct sonde_lane {
     uint32_t  epoch; /* of the recording that gave the chunk */
     uint32_t  busy;
     uint32_t  chunks; /* counts its chunks: records needed once per chunk are then repeated */
-    uint32_t  depth;  /* ranges open; only differences mean something (SONDE_DEPTH_BREAK_) */
+    uint32_t  depth;  /* ranges open; only differences mean something (SONDE_DEPTH_BREAK) */
 };
 
 /*
@@ -41,7 +42,7 @@ struct sonde_scope_ {
  * Added to the depth when ranges begin to end out of order (sonde_end_at, keys): what is open above
  * a scope that began before is then not known, and its end is an ordinary one.
  */
-#define SONDE_DEPTH_BREAK_ (1u << 20)
+#define SONDE_DEPTH_BREAK (1u << 20)
 
 #define SONDE_THREAD_LOCAL_ __thread __attribute__((tls_model("initial-exec")))
 SONDE_API extern SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
@@ -56,12 +57,22 @@ SONDE_API extern SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
 #else
 #define SONDE_PAGE_ 65536
 #endif
-struct sonde_epoch_page_ {
+struct sonde_epoch_page {
     uint32_t value, noticing;
     char     alone[SONDE_PAGE_ - 8];
 } __attribute__((aligned(SONDE_PAGE_)));
-SONDE_API extern struct sonde_epoch_page_ sonde_epoch_;
+SONDE_API extern struct sonde_epoch_page sonde_epoch_;
 SONDE_API extern uint32_t sonde_clock_trust_; /* 1: the processor's counter is the clock */
+
+static inline struct sonde_lane *sonde_lane_own(void)
+{
+    return &sonde_lane_;
+}
+
+static inline const struct sonde_epoch_page *sonde_lane_epoch_page(void)
+{
+    return &sonde_epoch_;
+}
 
 SONDE_API uint64_t sonde_clock_fallback_(void);
 SONDE_API void     sonde_begin_slow_(struct sonde_site *site, const char *name);
@@ -74,7 +85,7 @@ SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope);
  * An id of this bit is described in each chunk that uses it (docs/FORMAT.md, RECORD): the slow way.
  * No chunk has room for so many words more.
  */
-#define SONDE_LATE_ID_ 0x40000000u
+#define SONDE_LATE_ID 0x40000000u
 
 #define SONDE_KIND_BEGIN_ 0x21u
 #define SONDE_KIND_SPAN_ 0x27u
@@ -82,11 +93,16 @@ SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope);
 #define SONDE_KIND_CALL_ 0x2au
 #define SONDE_KIND_API_ 0x44u
 #define SONDE_KIND_END_ 0x01u
-#define SONDE_KIND_ATTR_ 0x02u
+#define SONDE_KIND_ATTR 0x02u
 
 static inline uint32_t sonde_epoch(void)
 {
     return __atomic_load_n(&sonde_epoch_.value, __ATOMIC_RELAXED) - 1;
+}
+
+static inline bool sonde_clock_is_counter(void)
+{
+    return sonde_clock_trust_ != 0;
 }
 
 static inline uint64_t sonde_clock(void)
@@ -109,7 +125,7 @@ static inline uint64_t sonde_clock(void)
  * it is inspected, or a signal handler could use up the room in between; and before the clock is
  * read, or the handler's events would be older than the one written after them.
  */
-static inline bool sonde_lane_take_(struct sonde_lane *lane, uint32_t epoch, size_t words)
+static inline bool sonde_lane_take(struct sonde_lane *lane, uint32_t epoch, size_t words)
 {
     if (SONDE_UNLIKELY_(lane->busy))
         return false;
@@ -121,7 +137,7 @@ static inline bool sonde_lane_take_(struct sonde_lane *lane, uint32_t epoch, siz
     return false;
 }
 
-static inline void sonde_lane_leave_(struct sonde_lane *lane)
+static inline void sonde_lane_leave(struct sonde_lane *lane)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     lane->busy = 0;
@@ -141,8 +157,8 @@ static inline void sonde_begin_at_(struct sonde_lane *lane, uint64_t payload)
                      __ATOMIC_RELEASE);
 }
 
-static inline void sonde_function_at_(struct sonde_lane                *lane,
-                                      const struct sonde_function_call *call)
+static inline void sonde_lane_function(struct sonde_lane                *lane,
+                                       const struct sonde_function_call *call)
 {
     uint64_t *at = lane->cur, ticks = (call->end - call->start) & (UINT64_MAX >> 8);
 
@@ -154,7 +170,7 @@ static inline void sonde_function_at_(struct sonde_lane                *lane,
     __atomic_store_n(at, call->end << 8 | SONDE_KIND_FUNCTION_, __ATOMIC_RELEASE);
 }
 
-static inline void sonde_begin_call_at_(struct sonde_lane *lane, uint32_t call)
+static inline void sonde_lane_begin_call(struct sonde_lane *lane, uint32_t call)
 {
     uint64_t *at = lane->cur;
 
@@ -200,7 +216,7 @@ static inline bool sonde_end_leaf_(struct sonde_lane *lane, uint64_t now)
     return true;
 }
 
-static inline void sonde_end_at_(struct sonde_lane *lane, uint64_t now)
+static inline void sonde_lane_end(struct sonde_lane *lane, uint64_t now)
 {
     lane->depth--;
     if (SONDE_LIKELY_(sonde_end_leaf_(lane, now)))
@@ -229,13 +245,13 @@ static inline void sonde_begin_named_(struct sonde_site *site, const char *name,
     struct sonde_lane *lane = &sonde_lane_;
     uint64_t           bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
     if (SONDE_LIKELY_(SONDE_CAST_(uint32_t, bound >> 32) == epoch &&
-                      sonde_lane_take_(lane, epoch, 2))) {
+                      sonde_lane_take(lane, epoch, 2))) {
         sonde_begin_at_(lane, SONDE_CAST_(uint32_t, bound));
         if (scope) {
             scope->epoch = epoch;
             scope->depth = lane->depth;
         }
-        sonde_lane_leave_(lane);
+        sonde_lane_leave(lane);
     } else {
         sonde_begin_slow_(site, name);
         sonde_scope_note_(scope);
@@ -254,9 +270,9 @@ static inline void sonde_begin_id(uint32_t name, uint32_t shapes)
     if (SONDE_LIKELY_(epoch == 0))
         return;
     struct sonde_lane *lane = &sonde_lane_;
-    if (SONDE_LIKELY_(sonde_lane_take_(lane, epoch, 2 | ((name | shapes) & SONDE_LATE_ID_)))) {
+    if (SONDE_LIKELY_(sonde_lane_take(lane, epoch, 2 | ((name | shapes) & SONDE_LATE_ID)))) {
         sonde_begin_at_(lane, SONDE_CAST_(uint64_t, shapes) << 32 | name);
-        sonde_lane_leave_(lane);
+        sonde_lane_leave(lane);
     } else {
         sonde_begin_id_slow_(name, shapes);
     }
@@ -269,10 +285,10 @@ static inline uint64_t sonde_begin_api(uint32_t name, uint64_t call)
     if (SONDE_LIKELY_(epoch == 0))
         return 0;
     struct sonde_lane *lane = &sonde_lane_;
-    if (SONDE_UNLIKELY_(!sonde_lane_take_(lane, epoch, 3 | (name & SONDE_LATE_ID_))))
+    if (SONDE_UNLIKELY_(!sonde_lane_take(lane, epoch, 3 | (name & SONDE_LATE_ID))))
         return sonde_begin_api_slow_(name, call);
     uint64_t began = sonde_begin_api_at_(lane, name, call);
-    sonde_lane_leave_(lane);
+    sonde_lane_leave(lane);
     return began;
 }
 
@@ -283,11 +299,23 @@ static inline void sonde_end(void)
     if (SONDE_LIKELY_(epoch == 0))
         return;
     struct sonde_lane *lane = &sonde_lane_;
-    if (SONDE_LIKELY_(sonde_lane_take_(lane, epoch, 1))) {
-        sonde_end_at_(lane, sonde_clock());
-        sonde_lane_leave_(lane);
+    if (SONDE_LIKELY_(sonde_lane_take(lane, epoch, 1))) {
+        sonde_lane_end(lane, sonde_clock());
+        sonde_lane_leave(lane);
     } else {
         sonde_end_slow_(0);
+    }
+}
+
+static inline void sonde_lane_end_now(uint32_t epoch, uint64_t now)
+{
+    struct sonde_lane *lane = &sonde_lane_;
+
+    if (SONDE_LIKELY_(sonde_lane_take(lane, epoch, 1))) {
+        sonde_lane_end(lane, now);
+        sonde_lane_leave(lane);
+    } else {
+        sonde_end_slow_(now);
     }
 }
 
@@ -299,9 +327,9 @@ static inline void sonde_scope_end_(struct sonde_scope_ *scope)
         return;
     struct sonde_lane *lane = &sonde_lane_;
     if (SONDE_LIKELY_(scope->epoch == epoch && scope->depth == lane->depth &&
-                      sonde_lane_take_(lane, epoch, 1))) {
-        sonde_end_at_(lane, sonde_clock());
-        sonde_lane_leave_(lane);
+                      sonde_lane_take(lane, epoch, 1))) {
+        sonde_lane_end(lane, sonde_clock());
+        sonde_lane_leave(lane);
     } else {
         sonde_scope_end_slow_(*scope);
     }

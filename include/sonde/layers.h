@@ -78,10 +78,11 @@ SONDE_API void sonde_layers_free(struct sonde_layers *layers);
 SONDE_API const struct sonde_layers_head *sonde_layers_head(const struct sonde_layers *layers);
 /* Layers that the trace describes, by number; measured or not (time[..].count). */
 SONDE_API size_t                    sonde_layers_count(const struct sonde_layers *layers);
-SONDE_API const struct sonde_layer *sonde_layers_row(const struct sonde_layers *layers, size_t i);
+SONDE_API const struct sonde_layer *sonde_layers_row(const struct sonde_layers *layers,
+                                                     size_t                     index);
 
 /* Other metadata of the run: versions, threads, processor; false past the last. */
-SONDE_API bool sonde_layers_environment(const struct sonde_layers *layers, size_t n,
+SONDE_API bool sonde_layers_environment(const struct sonde_layers *layers, size_t index,
                                         struct sonde_text *key, struct sonde_text *value);
 
 /*

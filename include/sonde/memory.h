@@ -55,13 +55,13 @@ SONDE_API SONDE_CHECKED enum sonde_status sonde_memory_new_by(struct sonde_trace
 SONDE_API void                            sonde_memory_free(struct sonde_memory *memory);
 SONDE_API size_t sonde_memory_device_count(const struct sonde_memory *memory);
 SONDE_API const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory,
-                                                                size_t                     i);
+                                                                size_t                     index);
 SONDE_API size_t sonde_memory_holder_count(const struct sonde_memory *memory);
 SONDE_API const struct sonde_memory_holder *sonde_memory_holder(const struct sonde_memory *memory,
-                                                                size_t                     i);
+                                                                size_t                     index);
 SONDE_API size_t sonde_memory_point_count(const struct sonde_memory *memory);
 SONDE_API const struct sonde_memory_point *sonde_memory_point(const struct sonde_memory *memory,
-                                                              size_t                     i);
+                                                              size_t                     index);
 
 /* -------------------------------------------------------- memory over time */
 

@@ -356,13 +356,13 @@ SONDE_API const struct sonde_summary_totals                  *
 sonde_summary_totals(const struct sonde_summary *summary);
 SONDE_API size_t sonde_summary_thread_count(const struct sonde_summary *summary);
 SONDE_API const struct sonde_thread_row *sonde_summary_thread(const struct sonde_summary *summary,
-                                                              size_t                      i);
+                                                              size_t                      index);
 SONDE_API size_t sonde_summary_step_count(const struct sonde_summary *summary);
 SONDE_API const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary,
-                                                          size_t                      i);
+                                                          size_t                      index);
 SONDE_API size_t sonde_summary_ledger_count(const struct sonde_summary *summary);
 SONDE_API const struct sonde_ledger_item *sonde_summary_ledger(const struct sonde_summary *summary,
-                                                               size_t                      i);
+                                                               size_t                      index);
 
 SONDE_C_END_
 #endif

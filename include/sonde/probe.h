@@ -166,7 +166,7 @@ enum sonde_attr {
     SONDE_ATTR_COUNTED = 21,
     SONDE_ATTR_MODULE_CALL = 22, /* of no range: a call of the module with this path begins */
     SONDE_ATTR_MODULE_RETURN = 23,
-    SONDE_ATTR_AWAITED = 24, /* of a range with FRAME that was resumed: raw ticks it awaited */
+    SONDE_ATTR_AWAITED = 24,      /* of a range with FRAME that was resumed: raw ticks it awaited */
     SONDE_ATTR_PYTHON_DEPTH = 25, /* Python frames on the thread's stack when it began */
     SONDE_ATTR_COMPILED = 26, /* "REL|PATH": a module below the one that compiled code runs in */
 };
@@ -285,7 +285,8 @@ SONDE_API void     sonde_device_ran(const struct sonde_device_run *run);
  */
 static inline uint64_t sonde_begin_api(uint32_t name, uint64_t call);
 
-/* The clock that stamps events, as recorded. */
+/* The clock that stamps events, as recorded; and whether that is the processor's counter. */
 static inline uint64_t sonde_clock(void);
+static inline bool     sonde_clock_is_counter(void);
 
 #endif

@@ -75,8 +75,9 @@ SONDE_API const struct sonde_thread  *sonde_trace_thread(const struct sonde_trac
                                                          uint32_t                  index);
 
 /* Key/value pairs of a process, by index; false past the last. */
-SONDE_API bool sonde_trace_metadata(const struct sonde_trace *trace, uint32_t process, uint32_t n,
-                                    struct sonde_text *key, struct sonde_text *value);
+SONDE_API bool sonde_trace_metadata(const struct sonde_trace *trace, uint32_t process,
+                                    uint32_t index, struct sonde_text *key,
+                                    struct sonde_text *value);
 
 /* Ids are per process. An id that the trace does not define gives "(unknown)". */
 SONDE_API struct sonde_text sonde_trace_string(const struct sonde_trace *trace, uint32_t process,
@@ -124,8 +125,8 @@ struct sonde_tally_row {
     uint32_t count;      /* words that were recorded; those beyond are 0 */
     uint64_t words[8];   /* times in ticks of the trace's clock */
 };
-/* The n-th of a process, from 0; false past the last. An unused place has kind 0. */
-SONDE_API bool sonde_trace_tally(const struct sonde_trace *trace, uint32_t process, uint32_t n,
+/* Of a process, by index; false past the last. An unused place has kind 0. */
+SONDE_API bool sonde_trace_tally(const struct sonde_trace *trace, uint32_t process, uint32_t index,
                                  struct sonde_tally_row *row);
 
 enum sonde_event_kind {

@@ -118,7 +118,7 @@ uint64_t snd_clock_range_cost(void)
         uint64_t          before = sonde_clock();
         for (int i = 0; i < RANGES; i++) {
             sonde_begin_at_(&lane, 1);
-            sonde_end_at_(&lane, sonde_clock());
+            sonde_lane_end(&lane, sonde_clock());
         }
         uint64_t took = sonde_clock() - before;
         if (took < least)

@@ -186,6 +186,13 @@ def test_layers_refuses_a_full_folder_and_a_second_file_of_a_name(tree):
     assert "src/hook/buf.h: src/base/text/buf.h has the same name" in done.stdout
 
 
+def test_layers_refuses_a_name_of_the_headers_own(tree):
+    (tree / "src/probes/bad.c").write_text('/* sonde_lane_ */ const char *x = "sonde_lane_";\nint y = sonde_lane_.busy;\n')
+    done = layers(tree)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == ["src/probes/bad.c: uses sonde_lane_, which is the public headers' own"]
+
+
 def test_layers_refuses_a_library_in_the_recorder(tree):
     build = tree / "src/meson.build"
     build.write_text(build.read_text().replace("dependencies: threads,", "dependencies: [threads, zstd],", 1))

@@ -36,10 +36,10 @@ SIZE  (sonde_scope_, 8)
 MEMBER(sonde_scope_, epoch, 0, 4)
 MEMBER(sonde_scope_, depth, 4, 4)
 
-SIZE  (sonde_epoch_page_, SONDE_PAGE_)
-MEMBER(sonde_epoch_page_, value,    0, 4)
-MEMBER(sonde_epoch_page_, noticing, 4, 4)
-_Static_assert(_Alignof(struct sonde_epoch_page_) == SONDE_PAGE_, "alone on its page");
+SIZE  (sonde_epoch_page, SONDE_PAGE_)
+MEMBER(sonde_epoch_page, value,    0, 4)
+MEMBER(sonde_epoch_page, noticing, 4, 4)
+_Static_assert(_Alignof(struct sonde_epoch_page) == SONDE_PAGE_, "alone on its page");
 _Static_assert(SONDE_MESSAGE_MAX == 512, "callers have room for this many bytes");
 /* clang-format on */
 

@@ -259,7 +259,7 @@ static void records_stamped_by_the_counter(void **state)
     const struct snd_devices *devices;
 
     (void)state;
-    if (!sonde_clock_trust_)
+    if (!sonde_clock_is_counter())
         skip();
     begin("counter.sonde");
     standin_call(CUPTI_RUNTIME_API, LAUNCH, CUPTI_ENTER, 2);

@@ -126,12 +126,12 @@ static void set_thread(const struct snd_py_layout *l)
 #define SAMPLES_MAX 64
 
 static struct {
-    struct sonde_epoch_page_ epoch;
-    uint64_t                 clock;
-    struct sonde_sample_run  samples[SAMPLES_MAX];
-    unsigned                 count;
-    uint64_t                 tallies[SONDE_TALLY_SAMPLER_GAPS + 1][8];
-    bool                     has_gaps;
+    struct sonde_epoch_page epoch;
+    uint64_t                clock;
+    struct sonde_sample_run samples[SAMPLES_MAX];
+    unsigned                count;
+    uint64_t                tallies[SONDE_TALLY_SAMPLER_GAPS + 1][8];
+    bool                    has_gaps;
 } records;
 
 static uint64_t tick(void)

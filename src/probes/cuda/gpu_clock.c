@@ -69,7 +69,7 @@ static size_t pair_before(uint64_t gpu_ns)
  */
 static bool is_counter(uint64_t time)
 {
-    return sonde_clock_trust_ && time < pairs[0].gpu_ns / 2 && time > pairs[0].ticks / 2;
+    return sonde_clock_is_counter() && time < pairs[0].gpu_ns / 2 && time > pairs[0].ticks / 2;
 }
 
 uint64_t snd_gpuclock_ticks(uint64_t gpu_ns)

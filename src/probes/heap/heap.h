@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hints.h"
+
 enum snd_heap_mode {
     SND_HEAP_UNSET, /* SONDE_HEAP has not been read yet */
     SND_HEAP_OFF,   /* calls are passed on */
@@ -67,8 +69,6 @@ struct snd_heap_caller {
                                (uint64_t)(uintptr_t)__builtin_dwarf_cfa(),       \
                                *(const uint64_t *)__builtin_frame_address(0) })
 
-#define SND_LIKELY(x) __builtin_expect(!!(x), 1)
-#define SND_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define SND_NOINLINE __attribute__((noinline))
 /* Functions that replace the program's; all others are hidden. */
 #define SND_EXPORTED __attribute__((visibility("default")))

@@ -168,7 +168,7 @@ constexpr uint64_t VALUE_MASK = (UINT64_C(1) << 48) - 1;
 
 inline uint64_t attr_word(enum sonde_attr key, uint64_t value)
 {
-    return value << 16 | static_cast<uint64_t>(key) << 8 | SONDE_KIND_ATTR_;
+    return value << 16 | static_cast<uint64_t>(key) << 8 | SONDE_KIND_ATTR;
 }
 
 /* Values of a single range, not shared with others of the same call; 0, NO_SEQUENCE: none. */
@@ -187,9 +187,9 @@ NOINLINE void begin_slow(uint32_t epoch, uint32_t call, Own own);
  */
 INLINE void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
 {
-    struct sonde_lane *lane = &sonde_lane_;
+    struct sonde_lane *lane = sonde_lane_own();
 
-    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 5 | (call & SONDE_LATE_ID_))))
+    if (UNLIKELY(!sonde_lane_take(lane, epoch, 5 | (call & SONDE_LATE_ID))))
         return begin_slow(epoch, call, own);
     uint64_t *at = lane->cur;
     if (own.sequence >= 0 && (thread->sequence != own.sequence || thread->chunk != lane->chunks)) {
@@ -206,36 +206,29 @@ INLINE void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
         if (own.id)
             *behind++ = attr_word(SONDE_ATTR_RECORD_FUNCTION, own.id & VALUE_MASK);
     }
-    sonde_begin_call_at_(lane, call);
+    sonde_lane_begin_call(lane, call);
     if (UNLIKELY(own.key | own.id)) {
         lane->leaf = nullptr;
         lane->cur = behind;
         if (own.key)
-            lane->depth += SONDE_DEPTH_BREAK_; /* another thread may end it */
+            lane->depth += SONDE_DEPTH_BREAK; /* another thread may end it */
     }
-    sonde_lane_leave_(lane);
+    sonde_lane_leave(lane);
 }
 
 INLINE void end(uint32_t epoch, uint64_t now)
 {
-    struct sonde_lane *lane = &sonde_lane_;
-
-    if (LIKELY(sonde_lane_take_(lane, epoch, 1))) {
-        sonde_end_at_(lane, now);
-        sonde_lane_leave_(lane);
-    } else {
-        sonde_end_slow_(now);
-    }
+    sonde_lane_end_now(epoch, now);
 }
 
 inline void memory(bool is_free, struct sonde_device device, const void *address, uint64_t size)
 {
     uint32_t           epoch = sonde_epoch();
-    struct sonde_lane *lane = &sonde_lane_;
+    struct sonde_lane *lane = sonde_lane_own();
 
     if (epoch == 0 || !address)
         return;
-    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 4)))
+    if (UNLIKELY(!sonde_lane_take(lane, epoch, 4)))
         return is_free ? sonde_free(device, address, size) : sonde_alloc(device, address, size);
     uint64_t *at = lane->cur;
     lane->cur = at + 4;
@@ -245,7 +238,7 @@ inline void memory(bool is_free, struct sonde_device device, const void *address
     at[3] = size;
     __atomic_store_n(at, sonde_clock() << 8 | (is_free ? EVENT_FREE : EVENT_ALLOC),
                      __ATOMIC_RELEASE);
-    sonde_lane_leave_(lane);
+    sonde_lane_leave(lane);
 }
 
 } // namespace snd_torch

@@ -31,7 +31,7 @@
 
 /* The recorder: functions of sonde/record.h. */
 struct snd_recorder {
-    const struct sonde_epoch_page_ *epoch;
+    const struct sonde_epoch_page *epoch;
     uint64_t (*clock)(void);
     uint32_t (*intern)(const char *text, size_t length);
     uint32_t (*frame)(uint32_t function, uint32_t first_line, uint32_t file, uint32_t line);

@@ -164,7 +164,7 @@ static PyObject *record_library(PyObject *module, PyObject *unused)
 
     (void)module;
     (void)unused;
-    if (dladdr((void *)(uintptr_t)&sonde_epoch_, &info) == 0 || !info.dli_fname)
+    if (dladdr((void *)(uintptr_t)sonde_lane_epoch_page(), &info) == 0 || !info.dli_fname)
         Py_RETURN_NONE;
     return PyUnicode_DecodeFSDefault(info.dli_fname);
 }

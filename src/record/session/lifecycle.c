@@ -29,7 +29,7 @@
  * this file, with its constructor.
  */
 SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
-struct sonde_epoch_page_              sonde_epoch_;
+struct sonde_epoch_page               sonde_epoch_;
 
 /* fork() in a signal handler that interrupted the recorder would wait for itself for ever. */
 static SONDE_THREAD_LOCAL_ bool holds_locks;

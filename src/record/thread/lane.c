@@ -139,7 +139,7 @@ void snd_lane_leave(void)
 {
     if (snd_counts_asked > 0)
         sonde_lane_.end = sonde_lane_.cur; /* the next mark comes here too */
-    sonde_lane_leave_(&sonde_lane_);
+    sonde_lane_leave(&sonde_lane_);
 }
 
 static uint32_t ending; /* threads that are in at_thread_exit() */

@@ -13,7 +13,7 @@
 /* ----------------------------------------------------------------- writing */
 
 _Static_assert(SONDE_KIND_FUNCTION_ == SND_EV_FUNCTION && SND_FUNCTION_RESUMED == 1,
-               "sonde_function_at_() writes what docs/FORMAT.md says");
+               "sonde_lane_function() writes what docs/FORMAT.md says");
 
 /* Between enter and leave only: what a signal handler marks before is older, never younger. */
 static uint64_t stamp(enum snd_event_kind kind)
@@ -95,7 +95,7 @@ void sonde_begin_call(uint32_t call, uint64_t sequence)
         return;
     snd_lane_write(&sonde_lane_, &number, 1);
     if (call != 0)
-        sonde_begin_call_at_(&sonde_lane_, call);
+        sonde_lane_begin_call(&sonde_lane_, call);
     else
         sonde_begin_at_(&sonde_lane_, SND_NAME_LOST);
     snd_lane_leave();
@@ -114,7 +114,7 @@ void sonde_begin_text(const char *name)
 void sonde_end_slow_(uint64_t now)
 {
     if (snd_lane_enter(1, SND_INTENT_END) == SND_ENTRY_READY) {
-        sonde_end_at_(&sonde_lane_, now ? now : snd_lane_time());
+        sonde_lane_end(&sonde_lane_, now ? now : snd_lane_time());
         snd_lane_leave();
     }
 }
@@ -152,7 +152,7 @@ void sonde_scope_end_slow_(struct sonde_scope_ scope)
     /* Where it was open a recording or a pause began, which has closed it; or it was not recorded. */
     if (scope.epoch != sonde_epoch() || scope.epoch != lane->epoch)
         return;
-    if (above >= (int32_t)SONDE_DEPTH_BREAK_ / 2 || above <= -(int32_t)SONDE_DEPTH_BREAK_ / 2)
+    if (above >= (int32_t)SONDE_DEPTH_BREAK / 2 || above <= -(int32_t)SONDE_DEPTH_BREAK / 2)
         above = 0; /* ranges ended out of order meanwhile: which are open is not known here */
     if (above < 0)
         return; /* its range has been ended already */
@@ -164,7 +164,7 @@ void sonde_scope_end_slow_(struct sonde_scope_ scope)
 static void break_depth(void)
 {
     if (!sonde_lane_.busy)
-        sonde_lane_.depth += SONDE_DEPTH_BREAK_;
+        sonde_lane_.depth += SONDE_DEPTH_BREAK;
 }
 
 void sonde_end_at(uint32_t inner)
@@ -335,7 +335,7 @@ void sonde_function_called(const struct sonde_function_call *call)
     struct sonde_function_call it = *call;
 
     if (sonde_epoch() != 0 && enter_with(4, SND_INTENT_OTHER, &it.frame, 0)) {
-        sonde_function_at_(&sonde_lane_, &it);
+        sonde_lane_function(&sonde_lane_, &it);
         snd_lane_leave();
     }
 }

@@ -9,6 +9,7 @@
 #define sonde_begin_id inline_begin_id
 #define sonde_begin_site inline_begin_site
 #define sonde_clock inline_clock
+#define sonde_clock_is_counter inline_clock_is_counter
 #define sonde_end inline_end
 #define sonde_epoch inline_epoch
 
@@ -19,6 +20,7 @@
 #undef sonde_begin_id
 #undef sonde_begin_site
 #undef sonde_clock
+#undef sonde_clock_is_counter
 #undef sonde_end
 #undef sonde_epoch
 
@@ -26,6 +28,7 @@ SONDE_API uint64_t sonde_begin_api(uint32_t name, uint64_t call);
 SONDE_API void     sonde_begin_id(uint32_t name, uint32_t shapes);
 SONDE_API void     sonde_begin_site(struct sonde_site *site);
 SONDE_API uint64_t sonde_clock(void);
+SONDE_API bool     sonde_clock_is_counter(void);
 SONDE_API void     sonde_end(void);
 SONDE_API uint32_t sonde_epoch(void);
 
@@ -52,6 +55,11 @@ void sonde_begin_site(struct sonde_site *site)
 uint64_t sonde_clock(void)
 {
     return inline_clock();
+}
+
+bool sonde_clock_is_counter(void)
+{
+    return inline_clock_is_counter();
 }
 
 SONDE_API struct sonde_device make_device(unsigned type, int index) __asm__("sonde_device");

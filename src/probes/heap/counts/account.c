@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probes/heap/counts/account.h"
 
+#include "base/hints.h"
 #include "format/known.h"
 #include "format/layout.h"
 #include "probes/heap/locks.h"

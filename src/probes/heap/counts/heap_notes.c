@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hints.h"
 #include "probes/heap/counts/heap_samples.h"
 
 #define PERIOD_USUAL ((uint64_t)512 << 10)

@@ -7,6 +7,7 @@
 #define SND_PROBES_HEAP_COUNTS_HEAP_NOTES_H
 
 #include "probes/heap/counts/account.h"
+#include "base/hints.h"
 
 extern enum snd_heap_mode snd_heap_mode;
 

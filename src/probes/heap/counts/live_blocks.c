@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probes/heap/counts/live_blocks.h"
 
+#include "base/hints.h"
 #include "probes/heap/heap_pages.h"
 
 #define SIZE_BITS 40

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "probes/heap/hooks/heap_calls.h"
+#include "base/hints.h"
 #include "probes/heap/counts/heap_notes.h"
 #include "sonde/record.h"
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/hints.h"
 #include "probes/heap/hooks/heap_calls.h"
 #include "probes/heap/counts/heap_notes.h"
 #include "pystack/unwind/cfi.h"

@@ -7,6 +7,7 @@
 #define SND_PROBES_HEAP_STACKS_FRAME_RULES_H
 
 #include "probes/heap/heap.h"
+#include "base/hints.h"
 
 enum snd_heap_rule {
     SND_RULE_SP,    /* CFA = stack pointer + cfa */

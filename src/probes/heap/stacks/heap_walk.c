@@ -8,6 +8,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "base/hints.h"
 #include "probes/heap/stacks/frame_rules.h"
 #include "probes/heap/locks.h"
 #include "probes/heap/heap_pages.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hints.h"
 #include "format/layout.h"
 #include "probes/heap/locks.h"
 #include "probes/heap/stacks/loaded_modules.h"

@@ -27,6 +27,7 @@
 #include <sonde/record.h>
 
 #include "base/data/map.h"
+#include "base/hints.h"
 #include "format/layout.h"
 
 struct snd_calls_edge {
@@ -114,8 +115,8 @@ struct snd_calls_state {
      */
     void (*adopt)(struct snd_calls_thread *t, bool entering);
 };
-extern struct snd_calls_state                       snd_calls;
-extern SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
+extern struct snd_calls_state                    snd_calls;
+extern SND_THREAD_LOCAL struct snd_calls_thread *snd_calls_self_;
 
 /* ------------------------------------------------------------------- functions */
 
@@ -204,7 +205,7 @@ static inline struct snd_calls_thread *snd_calls_mine(bool entering)
 {
     struct snd_calls_thread *t = snd_calls_self_;
 
-    if (SONDE_UNLIKELY_(!t || t->session != snd_calls.session))
+    if (SND_UNLIKELY(!t || t->session != snd_calls.session))
         t = snd_calls_attach_(entering);
     return t;
 }
@@ -220,7 +221,7 @@ static inline void snd_calls_count_(struct snd_calls_entry *entry)
         words[SND_CALLS_PRIMITIVE] += entry->calls;
     if (entry->outermost)
         words[SND_CALLS_OUTERMOST] += entry->calls;
-    if (SONDE_UNLIKELY_(!entry->calls))
+    if (SND_UNLIKELY(!entry->calls))
         words[SND_CALLS_RESUMPTIONS]++;
 }
 
@@ -233,17 +234,17 @@ static inline __attribute__((always_inline)) bool snd_calls_push_(struct snd_cal
                                                                   const void *key, bool resumed,
                                                                   const bool more)
 {
-    if (SONDE_UNLIKELY_(t->depth + 1 >= t->room || function >= t->function_room) &&
+    if (SND_UNLIKELY(t->depth + 1 >= t->room || function >= t->function_room) &&
         !snd_calls_room_(t, function))
         return false;
-    if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
+    if (SND_UNLIKELY(t->epoch != sonde_epoch()))
         snd_calls_renew_(t);
     if (more && snd_calls.mode == SND_CALLS_EVENTS)
         return snd_calls_push_event_(t, function, key, resumed);
     struct snd_calls_entry    *entry = &t->stack[t->depth];
     struct snd_calls_function *f = &t->functions[function];
     struct snd_calls_edge     *edge = f->edge;
-    if (SONDE_UNLIKELY_(f->caller != entry->function + 1)) {
+    if (SND_UNLIKELY(f->caller != entry->function + 1)) {
         edge = snd_calls_edge_(t, entry->function, function);
         if (!edge)
             return false;
@@ -271,7 +272,7 @@ static inline __attribute__((always_inline)) void snd_calls_pop_(struct snd_call
 {
     uint64_t now = sonde_clock();
 
-    if (SONDE_UNLIKELY_(t->epoch != sonde_epoch())) {
+    if (SND_UNLIKELY(t->epoch != sonde_epoch())) {
         snd_calls_renew_(t);
         now = sonde_clock(); /* open calls restarted after the first reading */
     }
@@ -300,9 +301,9 @@ static inline __attribute__((always_inline)) void snd_calls_pop_(struct snd_call
 static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function, const void *key,
                                    bool resumed)
 {
-    if (SONDE_UNLIKELY_(t->depth == 0) && snd_calls_is_outside_(t, function))
+    if (SND_UNLIKELY(t->depth == 0) && snd_calls_is_outside_(t, function))
         return false;
-    if (SONDE_UNLIKELY_(snd_calls.has_more))
+    if (SND_UNLIKELY(snd_calls.has_more))
         return snd_calls_enter_more_(t, function, key, resumed);
     return snd_calls_push_(t, function, key, resumed, false);
 }
@@ -310,7 +311,7 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
 /* The innermost call ends, or is suspended. */
 static inline void snd_calls_leave(struct snd_calls_thread *t)
 {
-    if (SONDE_UNLIKELY_(snd_calls.has_more))
+    if (SND_UNLIKELY(snd_calls.has_more))
         snd_calls_leave_more_(t);
     else
         snd_calls_pop_(t, false);
@@ -319,7 +320,7 @@ static inline void snd_calls_leave(struct snd_calls_thread *t)
 /* The call of `key` ends. False if it never began: it was open before all this was on. */
 static inline bool snd_calls_leave_key(struct snd_calls_thread *t, const void *key)
 {
-    if (SONDE_UNLIKELY_(t->stack[t->depth].key != key) && !snd_calls_unwind_(t, key))
+    if (SND_UNLIKELY(t->stack[t->depth].key != key) && !snd_calls_unwind_(t, key))
         return false;
     snd_calls_leave(t);
     return true;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "probes/python/calls/call_inside.h"
+#include "base/hints.h"
 
 #define STACK_FIRST 256u
 
@@ -90,7 +91,7 @@ void snd_calls_write_event_(struct snd_calls_thread *t, const struct snd_calls_e
     if (epoch == 0)
         return;
     const struct snd_calls_named *f = &snd_calls_functions_[entry->function - 1];
-    if (SONDE_UNLIKELY_(f->epoch != epoch))
+    if (SND_UNLIKELY(f->epoch != epoch))
         f = snd_calls_interned_(entry->function, epoch);
     const struct sonde_function_call call = {
         .frame = f->frame,
@@ -101,9 +102,9 @@ void snd_calls_write_event_(struct snd_calls_thread *t, const struct snd_calls_e
         .parent = entry[-1].id,
         .resumed = !entry->calls,
     };
-    if (SONDE_LIKELY_(sonde_lane_take_(&sonde_lane_, epoch, 4 | (f->frame & SONDE_LATE_ID_)))) {
-        sonde_function_at_(&sonde_lane_, &call);
-        sonde_lane_leave_(&sonde_lane_);
+    if (SND_LIKELY(sonde_lane_take(sonde_lane_own(), epoch, 4 | (f->frame & SONDE_LATE_ID)))) {
+        sonde_lane_function(sonde_lane_own(), &call);
+        sonde_lane_leave(sonde_lane_own());
     } else {
         sonde_function_called(&call);
     }

@@ -23,6 +23,7 @@
 #define SND_PROBES_PYTHON_LINES_LINE_EVENTS_H
 
 #include "probes/python/common.h"
+#include "base/hints.h"
 
 enum { SND_LINE_TIME = 1, SND_LINE_MEMORY = 2 };
 
@@ -108,7 +109,7 @@ static inline struct snd_line_table *snd_line_table_of(PyCodeObject *code)
 {
     struct snd_line_table *table = snd_py_extra(code, snd_line_index);
 
-    return SONDE_UNLIKELY_(table != NULL) && table->wanted ? table : NULL;
+    return SND_UNLIKELY(table != NULL) && table->wanted ? table : NULL;
 }
 
 /* NULL when memory ran out. */
@@ -117,7 +118,7 @@ static inline struct snd_line_thread *snd_line_mine(void)
 {
     struct snd_line_thread *mine = snd_line_thread_;
 
-    return SONDE_LIKELY_(mine != NULL) ? mine : snd_line_thread_new();
+    return SND_LIKELY(mine != NULL) ? mine : snd_line_thread_new();
 }
 
 /* Python was started again: forgets all open frames. */
@@ -193,20 +194,20 @@ static inline uint64_t snd_line_close(struct snd_line_run *run, uint64_t now)
     struct snd_line_table *table = run->table;
     uint64_t               next = now;
 
-    if (SONDE_UNLIKELY_(table->epoch != sonde_epoch()) && table->wanted)
+    if (SND_UNLIKELY(table->epoch != sonde_epoch()) && table->wanted)
         snd_line_renew(table);
-    if (SONDE_LIKELY_(table->wanted & SND_LINE_TIME && run->since)) {
+    if (SND_LIKELY(table->wanted & SND_LINE_TIME && run->since)) {
         uint64_t *place = table->time[run->line];
-        if (SONDE_UNLIKELY_(!place)) {
+        if (SND_UNLIKELY(!place)) {
             place = snd_line_place(table, run->line, SND_LINE_TIME);
             next = sonde_clock();
         }
-        if (SONDE_LIKELY_(place != NULL)) {
+        if (SND_LIKELY(place != NULL)) {
             place[SND_LINE_RUNS]++;
             place[SND_LINE_TICKS] += now - run->since;
         }
     }
-    if (SONDE_UNLIKELY_(table->has_more))
+    if (SND_UNLIKELY(table->has_more))
         snd_line_close_more_(run, now);
     return next;
 }
@@ -218,7 +219,7 @@ static inline void snd_line_begin(struct snd_line_thread *mine, const void *fram
     uint64_t             now = sonde_clock();
     struct snd_line_run *run = mine->top;
 
-    if (SONDE_LIKELY_(run >= mine->base && run->frame == frame && run->table->code == code)) {
+    if (SND_LIKELY(run >= mine->base && run->frame == frame && run->table->code == code)) {
         now = snd_line_close(run, now);
     } else if (snd_line_find(mine, frame) && mine->top->table->code == code) {
         run = mine->top;
@@ -230,13 +231,13 @@ static inline void snd_line_begin(struct snd_line_thread *mine, const void *fram
         run = mine->top;
     }
     uint32_t index = (uint32_t)(line - (long)run->table->first);
-    if (SONDE_UNLIKELY_(index >= run->table->count)) {
+    if (SND_UNLIKELY(index >= run->table->count)) {
         mine->top--;
         return;
     }
     run->line = index;
     run->since = now;
-    if (SONDE_UNLIKELY_(run->table->has_more))
+    if (SND_UNLIKELY(run->table->has_more))
         snd_line_begin_more_(run);
 }
 
@@ -247,12 +248,12 @@ static inline void snd_line_end(struct snd_line_thread *mine, const void *frame)
 
     if (mine->top < mine->base)
         return;
-    if (SONDE_UNLIKELY_(mine->top->frame != frame) && !snd_line_find(mine, frame))
+    if (SND_UNLIKELY(mine->top->frame != frame) && !snd_line_find(mine, frame))
         return;
     snd_line_close(mine->top, now);
     struct snd_line_table *table = mine->top->table;
     mine->top--;
-    if (SONDE_UNLIKELY_(table->wanted & SND_LINE_MEMORY))
+    if (SND_UNLIKELY(table->wanted & SND_LINE_MEMORY))
         snd_line_memory_leave(mine, table);
 }
 

@@ -8,6 +8,7 @@
  */
 #include "probes/python/lines/line_events.h"
 #include "base/count_of.h"
+#include "base/hints.h"
 #include "probes/python/memory/memory_counts.h"
 #include "probes/python/monitor_tool.h"
 
@@ -25,7 +26,7 @@ static struct {
 /* The second argument of every event: a line, or a place in the code. */
 static inline void leave_out(PyObject *const *args)
 {
-    if (SONDE_UNLIKELY_(snd_memory_on))
+    if (SND_UNLIKELY(snd_memory_on))
         snd_memory_leave_out(args[1]);
 }
 

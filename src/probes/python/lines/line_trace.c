@@ -16,6 +16,7 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
+#include "base/hints.h"
 #include "pystack/interpreter/eval_frames.h"
 
 #include <pthread.h>
@@ -68,10 +69,10 @@ static int trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg
     struct snd_line_thread *mine = snd_line_thread_;
     snd_evalframe          *data = snd_evalframe_of(frame);
 
-    if (SONDE_UNLIKELY_(!mine))
+    if (SND_UNLIKELY(!mine))
         return 0;
-    if (SONDE_LIKELY_(what == PyTrace_LINE)) {
-        if (SONDE_LIKELY_(snd_lines_on))
+    if (SND_LIKELY(what == PyTrace_LINE)) {
+        if (SND_LIKELY(snd_lines_on))
             snd_line_begin(mine, data, snd_evalframe_code(data), line_of(frame));
     } else if (what == PyTrace_RETURN) {
         snd_line_end(mine, data);
@@ -82,7 +83,7 @@ static int trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg
     }
     Py_tracefunc outer = outer_of(mine);
     int          result = outer ? outer(object, frame, what, argument) : 0;
-    if (SONDE_UNLIKELY_(what == PyTrace_RETURN && mine->adopted == data)) {
+    if (SND_UNLIKELY(what == PyTrace_RETURN && mine->adopted == data)) {
         PyThreadState *thread = PyThreadState_Get();
         mine->adopted = NULL;
         if (thread->c_tracefunc == trace) /* what follows from it is set when we return */
@@ -158,9 +159,9 @@ static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throw
 
     hook.reached = true;
     struct snd_line_thread *mine = chosen || tracing ? snd_line_mine() : snd_line_thread_;
-    if (mine && SONDE_UNLIKELY_(!mine->stack_low))
+    if (mine && SND_UNLIKELY(!mine->stack_low))
         mine->stack_low = find_stack_low() + STACK_KEPT_FREE;
-    if (mine && SONDE_UNLIKELY_((char *)__builtin_frame_address(0) < mine->stack_low))
+    if (mine && SND_UNLIKELY((char *)__builtin_frame_address(0) < mine->stack_low))
         return tracing ? evaluate_deep(thread, frame, throwing)
                        : evaluate_chosen(thread, frame, throwing, evaluate_deep);
     if (chosen == tracing)

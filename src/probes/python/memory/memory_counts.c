@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
+#include "base/hints.h"
 
 static struct {
     uint64_t           base_bytes; /* resident when nothing had been counted */
@@ -229,7 +230,7 @@ void snd_memory_look_again(void)
 
     snd_rss_start();
     dl_iterate_phdr(see_number, &number);
-    if (SONDE_LIKELY_(number == memory.libraries))
+    if (SND_LIKELY(number == memory.libraries))
         return;
     memory.libraries = number;
     snd_divert_malloc();

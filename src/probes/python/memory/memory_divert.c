@@ -170,7 +170,7 @@ static int change_library(struct dl_phdr_info *info, size_t size, void *argument
 
     (void)size;
     if (snd_library_read(&library, info) && !snd_library_holds(&library, &snd_memory_on) &&
-        !snd_library_holds(&library, &sonde_epoch_))
+        !snd_library_holds(&library, sonde_lane_epoch_page()))
         snd_library_slots(&library, change_slot, argument);
     return 0;
 }

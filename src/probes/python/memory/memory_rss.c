@@ -51,7 +51,8 @@ static void *watch(void *unused)
     pthread_mutex_lock(&rss.lock);
     while (!rss.stopping) {
         sonde_counter(snd_known_name(SND_KNOWN_RSS), (double)snd_rss_bytes());
-        if (!apart && sonde_lane_.cur) /* the trace file exists, with a number for all threads */
+        if (!apart &&
+            sonde_lane_own()->cur) /* the trace file exists, with a number for all threads */
             apart = snd_owntable_enter();
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += INTERVAL_NS;

@@ -57,7 +57,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     (void)number, (void)info;
     if (move_phase(asked((uint32_t)syscall(SYS_gettid)), READING)) {
         question.at = sonde_clock();
-        question.lane = sonde_lane_;
+        question.lane = *sonde_lane_own();
         question.read = snd_python_frames(&question.python, question.state, &question.stack);
         question.stack.native_count = 0;
         if (question.native)

@@ -55,8 +55,8 @@ static uint64_t clock_now(void)
     return sonde_clock();
 }
 
+/* But for what make_sampling() adds. */
 static const struct snd_recorder recorder = {
-    .epoch = &sonde_epoch_,
     .clock = clock_now,
     .intern = sonde_intern,
     .frame = sonde_intern_frame_in,
@@ -106,7 +106,7 @@ static bool make_round(uint64_t missed)
  */
 static bool enter_own_table(void)
 {
-    if (!sampler.has_file && !sonde_lane_.cur)
+    if (!sampler.has_file && !sonde_lane_own()->cur)
         return false;
     if (snd_owntable_enter()) /* where it is refused, the program may see a number for a moment */
         snd_sampling_own_table(sampler.sampling);
@@ -204,7 +204,8 @@ static enum sonde_status make_sampling(const struct snd_python *python, struct s
 {
     struct snd_recorder with_lanes = recorder;
 
-    with_lanes.lane_offset = (int64_t)((uintptr_t)&sonde_lane_ - (uintptr_t)pthread_self());
+    with_lanes.epoch = sonde_lane_epoch_page();
+    with_lanes.lane_offset = (int64_t)((uintptr_t)sonde_lane_own() - (uintptr_t)pthread_self());
     enum sonde_status status = snd_sampling_new(python, &with_lanes, sampler.period_ns,
                                                 &sampler.sampling, err);
     if (status == SONDE_OK)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/hints.h"
 
 #define BUILTINS_CACHED 512u
 
@@ -164,7 +165,7 @@ uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable)
     struct snd_key key = { (uintptr_t)method, (uintptr_t)method->ml_name, 0 };
     uint32_t       number;
 
-    if (SONDE_LIKELY_(builtins[at].method == method && builtins[at].name == method->ml_name))
+    if (SND_LIKELY(builtins[at].method == method && builtins[at].name == method->ml_name))
         return builtins[at].number;
     if (!snd_map_get(&builtin_map, key, &number)) {
         number = number_builtin(method, callable);

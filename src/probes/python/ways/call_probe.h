@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "base/hints.h"
 #include "probes/python/calls/call_count.h"
 
 /* False with an exception set. `builtins`: functions written in C too. */
@@ -80,7 +81,7 @@ static inline uint32_t snd_py_number(PyCodeObject *code)
 {
     uintptr_t word = (uintptr_t)snd_py_extra(code, snd_py_functions_index);
 
-    return SONDE_LIKELY_(word != 0) ? (uint32_t)(word >> 1) : snd_py_number_slow(code);
+    return SND_LIKELY(word != 0) ? (uint32_t)(word >> 1) : snd_py_number_slow(code);
 }
 
 /*

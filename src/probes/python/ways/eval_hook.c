@@ -13,6 +13,7 @@
 
 #ifdef SND_PY_HAS_EVAL_HOOK
 
+#include "base/hints.h"
 #include "pystack/interpreter/eval_frames.h"
 
 #define STACK_KEPT_FREE ((ptrdiff_t)256 * 1024)
@@ -62,7 +63,7 @@ static void look_who_is_there(void)
 static bool has_stack_left(const PyThreadState *thread, const struct snd_calls_thread *t)
 {
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
-    if (SONDE_UNLIKELY_(thread->c_recursion_remaining < LEVELS_KEPT_FREE))
+    if (SND_UNLIKELY(thread->c_recursion_remaining < LEVELS_KEPT_FREE))
         return false;
 #else
     (void)thread;
@@ -93,7 +94,7 @@ static PyObject *evaluate_generator(PyThreadState *thread, snd_evalframe *frame,
         snd_calls_resume(t, frame);
     uint32_t  depth = t->depth;
     PyObject *result = hook.before(thread, frame, throwing);
-    if (SONDE_UNLIKELY_(t->depth != depth) && !put_right(t, depth))
+    if (SND_UNLIKELY(t->depth != depth) && !put_right(t, depth))
         return result;
     snd_calls_leave(t);
     if (code->co_flags & SND_PY_AWAITS && snd_evalframe_is_suspended(frame))
@@ -107,26 +108,26 @@ static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throw
     uint32_t                 number = hook.on ? snd_py_number(code) : 0;
     struct snd_calls_thread *t = number != 0 ? snd_calls_mine(false) : NULL;
 
-    if (SONDE_UNLIKELY_(hook.doubts))
+    if (SND_UNLIKELY(hook.doubts))
         hook.doubts = 0;
-    if (SONDE_UNLIKELY_(!t)) {
+    if (SND_UNLIKELY(!t)) {
         hook.reached = true;
         return hook.before(thread, frame, throwing);
     }
-    if (SONDE_UNLIKELY_(!has_stack_left(thread, t))) {
+    if (SND_UNLIKELY(!has_stack_left(thread, t))) {
         hand_over("the program recurses deeper than its C stack allows");
         return hook.before(thread, frame, throwing);
     }
-    if (SONDE_UNLIKELY_(code->co_flags & SND_PY_GENERATES))
+    if (SND_UNLIKELY(code->co_flags & SND_PY_GENERATES))
         return evaluate_generator(thread, frame, throwing, t, number);
     if (!snd_calls_enter(t, number, code, false))
         return hook.before(thread, frame, throwing);
     uint32_t  depth = t->depth;
     PyObject *result = hook.before(thread, frame, throwing);
-    if (SONDE_UNLIKELY_(t->depth != depth) && !put_right(t, depth))
+    if (SND_UNLIKELY(t->depth != depth) && !put_right(t, depth))
         return result;
     snd_calls_leave(t);
-    if (SONDE_UNLIKELY_(--hook.until_look == 0))
+    if (SND_UNLIKELY(--hook.until_look == 0))
         look_who_is_there();
     return result;
 }

@@ -13,6 +13,7 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
+#include "base/hints.h"
 #include "pystack/interpreter/eval_frames.h"
 
 /* The profile function that was there before ours, of one thread: our own's object. */
@@ -122,7 +123,7 @@ static void look_for_threads(void)
 {
     PyThreadState *newest = PyInterpreterState_ThreadHead(state.interpreter);
 
-    if (SONDE_UNLIKELY_(newest && newest->id != state.newest))
+    if (SND_UNLIKELY(newest && newest->id != state.newest))
         for_every_thread(put_in_front);
 }
 
@@ -186,7 +187,7 @@ static int on_event(PyObject *self, PyFrameObject *object, int what, PyObject *a
         record(t, snd_evalframe_of(object), what, arg);
         look_for_threads();
     }
-    if (SONDE_UNLIKELY_(self)) {
+    if (SND_UNLIKELY(self)) {
         struct link *link = (struct link *)self;
         if (link->is_late) {
             link->is_late = false;
