@@ -193,8 +193,9 @@ static void try_timeline(struct sonde_trace *trace)
     if (sonde_timeline_new(trace, 0, SONDE_NONE, &timeline, NULL) != SONDE_OK)
         return;
     for (int format = SONDE_TIMELINE_JSON; format <= SONDE_TIMELINE_HTML; format++)
-        sonde_timeline_write(trace, timeline, (enum sonde_timeline_format)format, false, &out,
-                             NULL);
+        if (sonde_timeline_write(trace, timeline, (enum sonde_timeline_format)format, false, &out,
+                                 NULL) != SONDE_OK)
+            break; /* memory is out */
     sonde_timeline_free(timeline);
 }
 
