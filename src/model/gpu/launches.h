@@ -41,8 +41,9 @@ struct snd_launches {
     uint32_t            place_count, place_room;
     uint32_t           *first; /* of each thread, and one more */
     struct snd_map      by_correlation, by_place;
-    struct snd_texts    within; /* paths that no record has whole: of backward code that was compiled */
-    struct snd_map      by_sequence;
+    struct snd_texts
+                   within; /* paths that no record has whole: of backward code that was compiled */
+    struct snd_map by_sequence;
     struct snd_forward {
         int64_t  outer_ns, inner_ns;
         uint32_t stack, module;

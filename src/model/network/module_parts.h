@@ -54,13 +54,14 @@ struct snd_module_visitor {
 };
 
 struct sonde_modules {
-    struct sonde_trace        *trace;
-    struct sonde_module       *nodes;
-    struct snd_module_own     *owns;
-    uint32_t                   count, node_room, own_room;
-    struct snd_map             by_name; /* (parent, text of the last part) */
-    struct snd_texts           texts;   /* parts of paths, paths, classes */
-    struct snd_map             by_path; /* number of the whole path's text in trace->names; module, 1: within it */
+    struct sonde_trace    *trace;
+    struct sonde_module   *nodes;
+    struct snd_module_own *owns;
+    uint32_t               count, node_room, own_room;
+    struct snd_map         by_name; /* (parent, text of the last part) */
+    struct snd_texts       texts;   /* parts of paths, paths, classes */
+    struct snd_map
+        by_path; /* number of the whole path's text in trace->names; module, 1: within it */
     struct snd_map             by_sequence;
     struct snd_module_forward *forwards;
     uint32_t                   forward_count, forward_room;
