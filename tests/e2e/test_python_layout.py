@@ -266,7 +266,7 @@ int main(int argc, char **argv)
             for (size_t k = 0; k < stack.count; k++) {
                 const struct snd_code *code = snd_codes_get(&codes, stack.frames[k].code);
                 int64_t offset;
-                if (code && snd_code_offset(&codes, code, stack.frames[k].instr, &offset))
+                if (code && snd_code_offset(python.pid, &python.layout, code, stack.frames[k].instr, &offset))
                     printf(" %s", code->function);
             }
         puts("");

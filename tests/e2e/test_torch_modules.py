@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import sonde  # noqa: E402
+from sonde.torch import _compiled  # noqa: E402
 from cli_tools import read_json  # noqa: E402
 
 
@@ -195,6 +196,13 @@ class Parts(nn.Module):
 ROOT = "OptimizedModule._orig_mod"
 
 
+@pytest.fixture
+def kernels(monkeypatch):
+    """C++ kernels are ranges, as under `sonde run --modules`: in a profile they are not, since torch's has none."""
+    record = _compiled.record
+    monkeypatch.setattr(_compiled, "record", lambda wanted, kernels=False: record(wanted, wanted))
+
+
 def divided(compiled, x, path):
     """Time of each module of a compiled model, forward and backward; what the ledger says of it; its kernels."""
     schedule = torch.profiler.schedule(wait=0, warmup=1, active=2)
@@ -206,12 +214,12 @@ def divided(compiled, x, path):
     rows = read_json("report", path, "--view", "modules", "--json", "--rows", "-1")["rows"]
     times = {row["path"]: (row["forward_ns"], row["backward_ns"]) for row in rows if row["path"].startswith(ROOT)}
     ledger = read_json("report", path, "--view", "ledger", "--json")["rows"]
-    kernels = {event.module for event in prof.events() if event.name.startswith("cpp_")}
-    return times, "compiled_modules" in {row["key"] for row in ledger}, kernels
+    made = {event.module for event in prof.events() if event.name.startswith("cpp_")}
+    return times, "compiled_modules" in {row["key"] for row in ledger}, made
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
-def test_time_of_compiled_code_is_its_modules(tmp_path):
+def test_time_of_compiled_code_is_its_modules(tmp_path, kernels):
     """By what inductor says of its kernels, when it makes them and when it finds them in its cache on disk."""
     debug = pytest.importorskip("torch._inductor.debug")
     if not hasattr(debug, "set_kernel_post_grad_provenance_tracing"):
@@ -230,14 +238,14 @@ def test_time_of_compiled_code_is_its_modules(tmp_path):
         counters.clear()
         compiled, cached = torch.compile(net), attempt != "made"
         with config.patch(fx_graph_cache=cached), autograd_config.patch(enable_autograd_cache=cached):
-            times, left, kernels = divided(compiled, x, tmp_path / f"{attempt}.sonde")
+            times, left, made = divided(compiled, x, tmp_path / f"{attempt}.sonde")
         hits = counters["aot_autograd"]["autograd_cache_hit"] + counters["inductor"]["fxgraph_cache_hit"]
         assert (hits > 0) == (attempt == "loaded") or attempt == "kept"
         for part in ("one", "two"):
             for name, (forward, backward) in ((name, times[f"{ROOT}.{part}{name}"]) for name in ("", ".fc")):
                 assert forward > 0 and backward > 0, (part, name)
         assert not left
-        assert {f"{ROOT}.one", f"{ROOT}.two"} <= kernels, "a fused kernel is the modules' ancestor's"
+        assert {f"{ROOT}.one", f"{ROOT}.two"} <= made, "a fused kernel is the modules' ancestor's"
         assert torch.allclose(compiled(x), expected, atol=1e-5)
     # A later profile runs the same code, and knows it.
     assert not divided(compiled, x, tmp_path / "again.sonde")[1]

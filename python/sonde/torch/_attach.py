@@ -76,8 +76,11 @@ def _module_function(torch):
 
 
 def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=False,
-           more_flags=0, notes=None):
-    """Has torch's operators recorded by whatever recording is on, or will be."""
+           kernels=False, more_flags=0, notes=None):
+    """Has torch's operators recorded by whatever recording is on, or will be.
+
+    `kernels`: with modules, C++ kernels of compiled code are ranges, for which torch's own profiler has none.
+    """
     global _compiled
     import torch
     flags = (shapes * _record.TORCH_SHAPES | memory * _record.TORCH_MEMORY
@@ -94,7 +97,7 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
     if _compiled is None:
         _compiled = _CompiledRanges()
         _compiled.put_on()
-    _generated.record(modules)
+    _generated.record(modules, kernels)
     if cuda:
         _cuda.start(share)
 
@@ -143,5 +146,6 @@ def start_run(probes, value):
     global _of_run
     options = {name: name in probes
                for name in ("shapes", "memory", "stacks", "modules", "overloads")}
+    options["kernels"] = options["modules"]
     attach(**options)
     _of_run = options

@@ -25,6 +25,7 @@ _watch = None  # while somebody wants to know
 _owners = set()
 _codes_known = []  # arguments of torch_compiled(), for the life of the process: a later profile runs the same code
 _is_recorded = False
+_has_kernels = False  # C++ kernels are ranges
 
 
 def watch(owner):
@@ -44,15 +45,16 @@ def unwatch(owner):
         _watch = None
 
 
-def record(wanted):
-    """With the probe on: its ranges have the modules of compiled code, and C++ kernels are ranges."""
-    global _is_recorded
-    _is_recorded = wanted
+def record(wanted, kernels=False):
+    """With the probe on: its ranges have the modules of compiled code; `kernels`: C++ kernels are ranges."""
+    global _has_kernels, _is_recorded
+    _is_recorded, _has_kernels = wanted, wanted and kernels
     if wanted:
         watch(record)
         for code in _codes_known:
             _record.torch_compiled(*code)
-        _watch.see_loaded()
+        if kernels:
+            _watch.see_loaded()
     elif _watch is not None:
         _watch.put_kernels_back()
         unwatch(record)
@@ -293,7 +295,7 @@ class _Watch:
         is_backward, lines = graph.__dict__.get(_NOTE, (False, None))
         if space is None or lines is None:
             return
-        if _is_recorded:
+        if _has_kernels:
             self._see_kernels(space)
         for value in list(space.values()):
             for function in (value, *vars(value).values()) if isinstance(value, type) else (value,):
