@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real file systems that refuse: full, read-only, not ours. The program goes on; the loss is counted."""
 import os
+import pathlib
 import pstats
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -157,6 +160,34 @@ def test_a_disk_that_is_full_from_the_start(tmp_path):
     assert "it neither runs a Python" not in done.stderr
 
 
+def faults_in_btrfs(pid):
+    """Is the process, each time that one looks, in a fault of a page that btrfs finds no space for, and in no other call?"""
+    stack = pathlib.Path(f"/proc/{pid}/stack")
+    seen = []
+    for _ in range(20):
+        seen.append("btrfs_page_mkwrite" in stack.read_text())
+        time.sleep(0.05)
+    return sum(seen) > 10
+
+
+def run_on_btrfs(command):
+    """Some kernels (6.18) now and then retry such a fault without an end: no SIGBUS comes, and nobody's store would end."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            output, errors = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            workers = [line.split()[0] for line in subprocess.run(["ps", "-s", str(process.pid), "-o", "pid=,args="], text=True,
+                                                                  stdout=subprocess.PIPE).stdout.splitlines()
+                       if line.split()[1] == str(WORKER)]
+            is_kernel = [faults_in_btrfs(pid) for pid in workers] == [True]
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            if is_kernel:
+                pytest.skip("this kernel retries the fault of a full btrfs for ever")
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
 def test_a_full_btrfs_costs_events_not_the_program(tmp_path):
     """Filled in mid-run, while the program waits; a snapshot before it makes even reserved blocks be written elsewhere."""
     if os.geteuid() != 0 or not shutil.which("mkfs.btrfs"):
@@ -175,7 +206,7 @@ def test_a_full_btrfs_costs_events_not_the_program(tmp_path):
               "until ls x.sonde/*.sonde >/dev/null 2>&1; do :; done; btrfs subvolume snapshot . snap; "
               "dd if=/dev/zero of=fill bs=64k; sync -f .; exec 3>&-; wait $run; status=$?; "
               f"cp x.sonde '{tmp_path}/kept.sonde'; exit $status")
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=300)
+    done = run_on_btrfs(["unshare", "--mount", "sh", "-c", script])
     assert done.returncode == 0, done.stderr
     ledger = read_json("report", tmp_path / "kept.sonde", "--view", "ledger", "--json")
     counts = {row["key"]: row["count"] for row in ledger["rows"]}
