@@ -81,8 +81,10 @@ def open_gpu():
     return library
 
 
-# Milliseconds: some tens of samples. Where within a period one ended is known for waits, and evens out over the rounds.
+# Milliseconds, at the scale that it is told. At 1 some tens of samples: where within a period a part ended, and what a sampler from
+# outside that comes late has missed, weighs more then.
 PARTS = ((pure, 30), (product, 30), (learns, 20), (waits, 20), (launches, 10))
+SCALE = int(sys.argv[3])
 
 
 def turns(times, name, told):
@@ -92,7 +94,7 @@ def turns(times, name, told):
     for _ in range(times):
         for part, ms in PARTS:
             begin = clock()
-            part(begin + ms / 1000, done)
+            part(begin + SCALE * ms / 1000, done)
             spent[part.__name__] += clock() - begin
 
 
