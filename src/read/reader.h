@@ -99,6 +99,12 @@ struct snd_tables {
     struct snd_arena arena;
 };
 
+/* A function of native code, not of Python; false of a frame that the table does not have. */
+static inline bool snd_frame_is_native(const struct snd_tables *t, uint32_t frame)
+{
+    return frame < t->frame_count && (t->frames[frame].flags & SND_FRAME_NATIVE) != 0;
+}
+
 /* What opening found wrong; what walking finds is in struct snd_walk_stats. */
 struct snd_damage {
     uint64_t chunks;        /* structure of a table chunk, or its checksum */

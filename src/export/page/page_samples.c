@@ -19,13 +19,6 @@ static const struct snd_stack_node *stack_at(const struct snd_html *page, uint32
     return id != 0 && id < t->stack_count ? &t->stacks[id] : NULL;
 }
 
-static bool is_native(const struct snd_html *page, uint32_t process, uint32_t frame)
-{
-    const struct snd_tables *t = &page->trace->processes[process].tables;
-
-    return frame < t->frame_count && (t->frames[frame].flags & SND_FRAME_NATIVE) != 0;
-}
-
 static void put_stack(struct snd_html *page, uint32_t process, const struct snd_stack_node *node,
                       uint32_t caller)
 {
@@ -40,7 +33,9 @@ static void put_stack(struct snd_html *page, uint32_t process, const struct snd_
     snd_html_value(&page->stacks, 2, snd_html_place(page, &place));
     snd_html_value(&page->stacks, 3, frame.line);
     snd_html_value(&page->stacks, 4,
-                   is_native(page, process, node->frame) ? SND_HTML_NATIVE : SND_HTML_PYTHON);
+                   snd_frame_is_native(&page->trace->processes[process].tables, node->frame)
+                       ? SND_HTML_NATIVE
+                       : SND_HTML_PYTHON);
     snd_html_entry(page, &page->stacks);
 }
 

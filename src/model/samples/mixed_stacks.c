@@ -474,11 +474,10 @@ void snd_mixed_release(struct snd_mixed *m)
 
 /* -------------------------------------------------------------------- frames */
 
+/* Its innermost frame. */
 static bool is_native(const struct snd_tables *t, uint32_t stack)
 {
-    uint32_t frame = t->stacks[stack].frame;
-
-    return frame < t->frame_count && (t->frames[frame].flags & SND_FRAME_NATIVE);
+    return snd_frame_is_native(t, t->stacks[stack].frame);
 }
 
 static uint32_t count_python(const struct snd_tables *t, uint32_t stack)

@@ -84,11 +84,6 @@ static bool find_place(struct sonde_samples *s, const struct sonde_frame *frame,
     return snd_map_put(&s->by_place, key, *place);
 }
 
-static bool is_native(const struct snd_tables *t, uint32_t frame)
-{
-    return frame < t->frame_count && (t->frames[frame].flags & 1);
-}
-
 /* What an import runs between the line that asks for it and the module: ours waits for torch. */
 static bool is_import(struct sonde_text file)
 {
@@ -141,7 +136,7 @@ static struct spot find_child(struct sonde_samples *s, struct spot at, uint32_t 
         if (s->count >= NODES_MAX)
             return at;
         node = add_child(s, at.node, key, &frame,
-                         is_native(&s->trace->processes[process].tables, frame_id));
+                         snd_frame_is_native(&s->trace->processes[process].tables, frame_id));
     }
     return (struct spot){ node, 1 };
 }
