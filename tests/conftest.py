@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No test waits for ever: at its limit it fails, with what it and the processes it started were doing. And Ctrl-C is sent to
-programs that do not begin with it ignored, however the tests were started."""
+programs that do not begin with it ignored, however the tests were started. TEST_FAILURES=FILE: what failed is appended to it as it
+ends, since a run of many minutes says nothing else before its end."""
 import os
 import signal
 import threading
@@ -82,3 +83,10 @@ def pytest_runtest_protocol(item):
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+def pytest_runtest_logreport(report):
+    """In the process that the workers report to, where there are any."""
+    if report.failed and os.environ.get("TEST_FAILURES") and "PYTEST_XDIST_WORKER" not in os.environ:
+        with open(os.environ["TEST_FAILURES"], "a", encoding="utf-8", errors="replace") as out:
+            out.write(f"== {report.nodeid} ({report.when})\n{report.longreprtext}\n")

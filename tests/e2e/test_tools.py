@@ -728,6 +728,24 @@ def test_each_other_build_of_the_stages_refuses_warnings(monkeypatch):
     assert "-Dwerror=true" in setups[0] and setups[0][-1] == "-Dzstd=disabled"
 
 
+def test_what_failed_is_listed_as_it_ends(tmp_path):
+    """With workers, too: a run of many minutes is read before its end."""
+    shutil.copy(ROOT / "tests/conftest.py", tmp_path)
+    (tmp_path / "test_three.py").write_text("import os, time\n"
+                                            "def test_bad(): assert 1 == 2\n"
+                                            "def test_good(): pass\n"
+                                            "def test_last():\n"
+                                            "    while not os.path.exists(os.environ['TEST_FAILURES']):\n"
+                                            "        time.sleep(0.01)\n")
+    for number, workers in enumerate(([], ["-n", "1"])):
+        failures = tmp_path / f"failures{number}"
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, tmp_path], stdout=subprocess.PIPE,
+                              env={**env, "TEST_FAILURES": str(failures)}, text=True, timeout=100)
+        assert "1 failed, 2 passed" in done.stdout
+        assert re.findall("^== (.*)", failures.read_text(), re.M) == ["test_three.py::test_bad (call)"] and "assert 1 == 2" in failures.read_text()
+
+
 @pytest.mark.parametrize("reason, is_machine", [
     ("there is no GPU here", True), ("only root can become another user", True), ("since 3.12 nothing of ours stands there", True),
     ("this torch has no skip_first_wait", True), ("the kernel does not let us sample: see `sonde doctor`", True),
@@ -800,6 +818,22 @@ def test_what_a_fresh_root_skipped_is_added_up_by_reason():
     tally, reasons = load_tool("test-distros").read_results(text)
     assert tally == "21 passed, 0 failed, 3 skipped" and reasons["needs root"] == 2
     assert load_tool("test-distros").read_results("nothing\n")[0] is None
+
+
+def test_a_run_in_a_root_that_is_there_goes_on_at_a_step(tmp_path, monkeypatch):
+    tool, entered = load_tool("test-distros"), []
+    monkeypatch.setattr(tool, "PLACE", str(tmp_path))
+    monkeypatch.setattr(tool, "enter", lambda suite, command, log: entered.append(command) or 0)
+    monkeypatch.setattr(tool, "unpack", lambda suite: pytest.fail("a fresh root was made"))
+    assert not tool.test_suite("trixie", False, "make test")[1] and entered == []  # there is none
+    subprocess.run(["git", "init", "--quiet", tmp_path / "trixie/sonde"], check=True)
+    lines, good = tool.test_suite("trixie", False, "make test")
+    assert good and entered[0] == "cd /sonde && make test" and len(entered) == len(list(tool.steps("trixie", False))) - 2
+    head = [subprocess.run(["git", "-C", tree, "rev-parse", "HEAD"], stdout=subprocess.PIPE, check=True).stdout
+            for tree in (ROOT, tmp_path / "trixie/sonde")]
+    assert head[0] == head[1]
+    assert tool.test_suite("trixie", False, "bake")[0] == ["trixie: no step 'bake'; steps: make, make demo, make test, clang, gcc-13"]
+    assert tool.run_in("trixie", "true") and entered[-1] == "cd /sonde && true"
 
 
 def test_the_names_that_a_release_is_asked_for_are_those_of_setup():
