@@ -169,6 +169,7 @@ enum sonde_attr {
     SONDE_ATTR_AWAITED = 24,      /* of a range with FRAME that was resumed: raw ticks it awaited */
     SONDE_ATTR_PYTHON_DEPTH = 25, /* Python frames on the thread's stack when it began */
     SONDE_ATTR_COMPILED = 26, /* "REL|PATH": a module below the one that compiled code runs in */
+    SONDE_ATTR_COLLECTIVE_SEQUENCE = 27,
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 

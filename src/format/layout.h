@@ -77,11 +77,11 @@ struct snd_file_header {
     uint8_t  session[16]; /* random; the files of one trace share it */
     uint64_t boot_id;     /* hash of the machine's boot id: equal means one CLOCK_MONOTONIC */
     uint32_t pid;
-    uint32_t parent_pid;
+    uint32_t parent_pid; /* of a forked child, else 0 */
     uint32_t rank;       /* or SND_UNKNOWN */
     uint32_t world_size; /* or SND_UNKNOWN */
     uint32_t cycle;      /* of the schedule, from 0 */
-    uint32_t reserved0;
+    uint32_t started_by; /* pid of the process's parent; 0: not told */
     struct snd_clock_pair early; /* when the library was loaded: a long base line for the rate */
     struct snd_clock_pair start; /* when this file was begun */
     uint64_t              max_bytes; /* limit asked for, 0 none */

@@ -12,6 +12,7 @@ const struct snd_attr_shown snd_attrs_shown[SND_SPAN_ATTRS] = {
     [SND_ATTR_BYTES] = { "Bytes", SND_SHOWN_COUNT },
     [SND_ATTR_KEYWORDS] = { "", SND_SHOWN_MEMBERS },
     [SND_ATTR_COLLECTIVE] = { "", SND_SHOWN_MEMBERS },
+    [SND_ATTR_COLLECTIVE_SEQUENCE] = { "Seq", SND_SHOWN_COUNT },
 };
 
 uint32_t snd_attrs_mask(void)

@@ -78,7 +78,7 @@ struct snd_range {
     bool     is_async, unfinished;
 };
 
-#define SND_RANGE_ATTRS 24 /* attributes with keys below it are kept as recorded */
+#define SND_RANGE_ATTRS 28 /* attributes with keys below it are kept as recorded */
 /* What tells kinds of ranges apart, and so is handed to consumers as it comes: bits of enum snd_attr_key. */
 #define SND_ATTRS_HANDED                                                                           \
     ((uint64_t)1 << SND_ATTR_FRAME | (uint64_t)1 << SND_ATTR_API | (uint64_t)1 << SND_ATTR_ASYNC | \
