@@ -2,10 +2,8 @@
 /* What operators compute, against numbers worked out by hand. */
 #include <math.h>
 
+#include "flops_call.h"
 #include "format/dtypes.h"
-#include "format/layout.h"
-#include "model/flops/flops.h"
-#include "scratch.h"
 
 /* One call: shapes as synth_shapes() takes them, arguments as a JSON list or NULL. */
 struct example {
@@ -190,33 +188,6 @@ static const struct example examples[] = {
     { "aten::_fft_r2c", "4,8;-;#;#", "[\"\", \"[-1]\", \"0\", \"True\"]", 0, 2.5 * 32 * 3 },
     { "aten::_fft_c2r", "4,5;-;#;#", "[\"\", \"[1]\", \"0\", \"8\"]", 0, 2.5 * 32 * 3 },
 };
-
-/* The shapes of an example, as the reader has them. */
-static struct sonde_trace *open_shapes(const char *spec)
-{
-    struct synth *s = synth_new(scratch_path("shapes"), NULL);
-    uint32_t      t = synth_thread(s, "main", 0);
-
-    synth_begin(s, t, 1, synth_string(s, "x"), synth_shapes(s, spec));
-    synth_end(s, t, 2);
-    synth_close(s, true);
-    return scratch_open(scratch_path("shapes"));
-}
-
-static enum snd_flops_answer count(const char *name, const char *shapes, const char *arguments,
-                                   enum sonde_flops_mode mode, struct snd_work *work)
-{
-    struct sonde_argument items[64];
-    struct sonde_trace   *trace = open_shapes(shapes);
-    struct snd_call       call = { items,
-                                   sonde_trace_arguments(trace, 0, 1, items, 64),
-                                   { arguments ? arguments : "", arguments ? strlen(arguments) : 0 } };
-
-    enum snd_flops_answer answer = snd_flops_call((struct sonde_text){ name, strlen(name) }, mode,
-                                                  &call, work);
-    sonde_trace_close(trace);
-    return answer;
-}
 
 static void formulas(void **state)
 {

@@ -65,11 +65,14 @@ def find_trials(tree, build, tests, python):
         trials.append(Trial("golden " + case.parent.name, "golden", ["python3", runner, ("target", SONDE), ("target", GEN), case.parent.name],
                             [case.parent]))
     if python and python.exists():
+        # The package that is installed there records Python programs for the mutant; it is no part of it.
+        package = next(python.parent.parent.glob("lib/python3*/site-packages/sonde"), None)
+        env = {"SONDE_PYTHON": str(package)} if package else {}
         for name in E2E:
             file = tree / "tests/e2e" / (name + ".py")
             if file.exists():
                 trials.append(Trial("e2e " + name, "e2e", [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not alone", str(file)],
-                                    [file], programs=E2E_PROGRAMS))
+                                    [file], env, programs=E2E_PROGRAMS))
     return trials
 
 

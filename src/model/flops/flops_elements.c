@@ -57,6 +57,16 @@ bool snd_work_like(const struct snd_flops_call *c, int a, int b, struct snd_flop
     return true;
 }
 
+/* One half of the input with the other, `a` operations for each element of the result: glu. */
+bool snd_work_halves(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
+{
+    if (!snd_work_like(c, 0, b, r))
+        return false;
+    r->out /= 2;
+    r->other = a * r->out;
+    return true;
+}
+
 /* As like, and the index of each element: cummax. */
 bool snd_work_running(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
 {

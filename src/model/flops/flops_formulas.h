@@ -146,6 +146,7 @@ SND_WORK(each);
 SND_WORK(choose);
 SND_WORK(foreach);
 SND_WORK(like);
+SND_WORK(halves);
 SND_WORK(norm);
 SND_WORK(batch_norm);
 SND_WORK(reduce);

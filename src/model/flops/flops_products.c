@@ -432,14 +432,14 @@ bool snd_work_mkldnn_rnn(const struct snd_flops_call *c, int a, int b, struct sn
 /*
  * _cudnn_rnn(x, weights[], stride0, weight_buf, hx, cx, mode, hidden, proj, layers, batch_first,
  * dropout, train, bidirectional, ..), the same arguments in front of _cudnn_rnn_backward's.
- * a: 1 forward, 2 backward. The weights tell all but the length of the sequence.
+ * a: 1 forward, 2 backward; b: which argument says that there are two directions, or 0. The weights
+ * tell all else but the length of the sequence.
  */
 bool snd_work_cudnn_rnn(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
 {
     const struct sonde_argument *x = snd_arg_tensor(c, 0), *weights = snd_arg_list(c, 1);
     double                       stride0;
 
-    (void)b;
     if (!x || !weights || x->count < 2 || !snd_arg_number(c, 2, &stride0) || stride0 < 2 ||
         stride0 > 8)
         return false;
@@ -454,7 +454,7 @@ bool snd_work_cudnn_rnn(const struct snd_flops_call *c, int a, int b, struct snd
     }
     r->macs *= a;
     r->other *= a;
-    r->out = steps * hidden;
+    r->out = steps * hidden * (b > 0 && snd_arg_is_true(c, (size_t)b) ? 2 : 1);
     return true;
 }
 
