@@ -22,7 +22,7 @@
 #include "sonde/trace.h"
 
 /* A folder for the test's files, removed at exit. */
-static char recorded_folder[64];
+static char recorded_folder[1024]; /* TMPDIR may be any */
 
 static inline void recorded_remove(void)
 {
@@ -45,7 +45,7 @@ static inline const char *recorded_path(const char *name)
 
     if (!recorded_folder[0]) {
         const char *tmp = getenv("TMPDIR");
-        snprintf(recorded_folder, sizeof recorded_folder, "%.40s/sonde-XXXXXX",
+        snprintf(recorded_folder, sizeof recorded_folder, "%s/sonde-XXXXXX",
                  tmp && *tmp ? tmp : "/tmp");
         assert_non_null(mkdtemp(recorded_folder));
         atexit(recorded_remove);
