@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool snd_write_all(int fd, const void *data, size_t size)
@@ -36,6 +37,21 @@ size_t snd_read_at(int fd, uint64_t offset, void *out, size_t size)
         done += (size_t)n;
     }
     return done;
+}
+
+int snd_open_regular(const char *path, uint64_t *size)
+{
+    struct stat st;
+    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return -1;
+    }
+    *size = (uint64_t)st.st_size;
+    return fd;
 }
 
 void snd_sync_folder(const char *path)

@@ -17,6 +17,9 @@ bool snd_write_all(int fd, const void *data, size_t size);
 /* Reads `size` bytes at `offset`. How many there were: fewer at the end of the file or on an error. */
 size_t snd_read_at(int fd, uint64_t offset, void *out, size_t size);
 
+/* Opens a regular file to read; -1: it cannot, or is none. Not blocking: the name may lead to a pipe by now. */
+int snd_open_regular(const char *path, uint64_t *size);
+
 /* Makes a new name in the folder of `path` durable. A failure is ignored: the file itself is whole. */
 void snd_sync_folder(const char *path);
 

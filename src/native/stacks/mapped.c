@@ -12,9 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/files/fd_io.h"
 #include "snd_config.h"
-#include "symbols/elf/image.h"
+#include "base/files/elf_image.h"
 
 #if SND_HAVE_ZLIB
 #include <zlib.h>
@@ -39,13 +38,11 @@ static bool open_image(const struct snd_mapped_file *file, struct snd_image *ima
 
     if (is_vdso(file->path)) {
         const void *here = (const void *)getauxval(AT_SYSINFO_EHDR);
-        long        page = sysconf(_SC_PAGESIZE);
         if (!here)
             return false;
         /* Its size is in no header: the section headers are at its end. */
         const Elf64_Ehdr *head = here;
         size_t            size = (size_t)head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
-        (void)page;
         return size <= VDSO_MAX && snd_image_open_memory(here, size, image);
     }
     if (file->fd < 0)
@@ -54,33 +51,18 @@ static bool open_image(const struct snd_mapped_file *file, struct snd_image *ima
     return snd_image_open(path, image);
 }
 
-static bool read_headers(const struct snd_image *image, Elf64_Phdr *headers, uint32_t count)
-{
-    uint64_t at = image->head.e_phoff;
-    size_t   size = count * sizeof *headers;
-
-    if (image->head.e_phentsize != sizeof *headers || at > image->size || size > image->size - at)
-        return false;
-    if (image->memory) {
-        memcpy(headers, image->memory + at, size);
-        return true;
-    }
-    return snd_read_at(image->fd, at, headers, size) == size;
-}
-
 static void read_segments(struct snd_mapped_file *file, const struct snd_image *image)
 {
-    Elf64_Phdr headers[HEADERS_MAX];
-    uint32_t   count = image->head.e_phnum < HEADERS_MAX ? image->head.e_phnum : HEADERS_MAX;
+    Elf64_Phdr header;
 
-    if (!read_headers(image, headers, count))
-        return;
-    for (uint32_t i = 0; i < count && file->segment_count < SND_FILE_SEGMENTS; i++) {
-        if (headers[i].p_type != PT_LOAD)
+    for (uint32_t i = 0; i < HEADERS_MAX && file->segment_count < SND_FILE_SEGMENTS &&
+                         snd_image_segment(image, i, &header);
+         i++) {
+        if (header.p_type != PT_LOAD)
             continue;
-        file->segments[file->segment_count].offset = headers[i].p_offset;
-        file->segments[file->segment_count].size = headers[i].p_filesz;
-        file->segments[file->segment_count++].address = headers[i].p_vaddr;
+        file->segments[file->segment_count].offset = header.p_offset;
+        file->segments[file->segment_count].size = header.p_filesz;
+        file->segments[file->segment_count++].address = header.p_vaddr;
     }
 }
 

@@ -10,7 +10,7 @@
 #ifndef SND_SYMBOLS_ELF_CODE_BLOCKS_H
 #define SND_SYMBOLS_ELF_CODE_BLOCKS_H
 
-#include "symbols/elf/image.h"
+#include "base/files/elf_image.h"
 #include "symbols/elf/segments.h"
 
 /* All zero: empty. */

@@ -7,7 +7,7 @@
 #ifndef SND_SYMBOLS_ELF_DEBUG_FILES_H
 #define SND_SYMBOLS_ELF_DEBUG_FILES_H
 
-#include "symbols/elf/image.h"
+#include "base/files/elf_image.h"
 
 /*
  * Opens the debug file of `image`: by build id below /usr/lib/debug/.build-id, then by debug link beside the file,

@@ -15,7 +15,7 @@
 #define SND_SYMBOLS_ELF_SYMTAB_H
 
 #include "base/data/arena.h"
-#include "symbols/elf/image.h"
+#include "base/files/elf_image.h"
 #include "symbols/elf/segments.h"
 
 struct snd_symtab_entry {

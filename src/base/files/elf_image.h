@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/elf/image.h - an ELF file (64 bits, this machine's byte order): sections, build id, debug link.
+ * base/files/elf_image.h - an ELF file (64 bits, this machine's byte order): segments, sections, build id, debug link.
  *
  * Nothing in it is believed: every offset and length is checked against the file's size. It is
  * read, not mapped: pages of a file that is truncated meanwhile would raise SIGBUS.
  *
- * Layer: symbols (sees base/). Threads: one at a time uses an image.
+ * Layer: base. Threads: one at a time uses an image.
  */
-#ifndef SND_SYMBOLS_ELF_IMAGE_H
-#define SND_SYMBOLS_ELF_IMAGE_H
+#ifndef SND_BASE_FILES_ELF_IMAGE_H
+#define SND_BASE_FILES_ELF_IMAGE_H
 
 #include <elf.h>
 #include <stdbool.h>
@@ -36,6 +36,9 @@ struct snd_image {
 bool snd_image_open(const char *path, struct snd_image *image);
 bool snd_image_open_memory(const void *bytes, size_t size, struct snd_image *image);
 void snd_image_release(struct snd_image *image);
+
+/* Reads program header `i`. False: there is none, or it cannot be read. */
+bool snd_image_segment(const struct snd_image *image, uint32_t i, Elf64_Phdr *segment);
 
 /* The section of that name, or NULL. */
 const Elf64_Shdr *snd_image_section(const struct snd_image *image, const char *name);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols/elf/image.c - see image.h */
+#include "base/files/elf_image.h"
+
 #include <endian.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files/fd_io.h"
-#include "symbols/elf/image.h"
 
 #define PART_MOST ((uint64_t)1 << 31)  /* bytes of one section */
 #define NOTES_MOST ((uint64_t)1 << 20) /* bytes of notes that are searched for a build id */
@@ -87,19 +85,12 @@ static bool open_image(struct snd_image *image)
     return true;
 }
 
-/* Not blocking: a name that led to a library may lead to a pipe by now. */
 bool snd_image_open(const char *path, struct snd_image *image)
 {
-    struct stat st;
-
-    *image = (struct snd_image){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) };
-    if (image->fd < 0)
-        return false;
-    if (fstat(image->fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        image->size = (uint64_t)st.st_size;
-        if (open_image(image))
-            return true;
-    }
+    *image = (struct snd_image){ .fd = -1 };
+    image->fd = snd_open_regular(path, &image->size);
+    if (image->fd >= 0 && open_image(image))
+        return true;
     snd_image_release(image);
     return false;
 }
@@ -120,6 +111,15 @@ void snd_image_release(struct snd_image *image)
     free(image->sections);
     free(image->names);
     *image = (struct snd_image){ .fd = -1 };
+}
+
+bool snd_image_segment(const struct snd_image *image, uint32_t i, Elf64_Phdr *segment)
+{
+    const Elf64_Ehdr *head = &image->head;
+
+    return i < head->e_phnum && head->e_phentsize == sizeof *segment &&
+           head->e_phoff <= image->size &&
+           read_at(image, head->e_phoff + i * sizeof *segment, segment, sizeof *segment);
 }
 
 const char *snd_image_section_name(const struct snd_image *image, const Elf64_Shdr *section)
@@ -192,16 +192,13 @@ void snd_image_build_id(const struct snd_image *image, char text[SND_BUILD_ID_TE
         if (image->sections[i].sh_type == SHT_NOTE &&
             search_notes(image, image->sections[i].sh_offset, image->sections[i].sh_size, text))
             return;
-    if (image->section_count > 0 || image->head.e_phentsize != sizeof(Elf64_Phdr))
+    Elf64_Phdr segment;
+    if (image->section_count > 0)
         return;
-    for (uint32_t i = 0; i < image->head.e_phnum; i++) {
-        Elf64_Phdr segment;
-        if (image->head.e_phoff > image->size ||
-            !read_at(image, image->head.e_phoff + i * sizeof segment, &segment, sizeof segment) ||
-            (segment.p_type == PT_NOTE &&
-             search_notes(image, segment.p_offset, segment.p_filesz, text)))
+    for (uint32_t i = 0; snd_image_segment(image, i, &segment); i++)
+        if (segment.p_type == PT_NOTE &&
+            search_notes(image, segment.p_offset, segment.p_filesz, text))
             return;
-    }
 }
 
 /* -------------------------------------------------------------- debug files */
