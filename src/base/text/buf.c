@@ -106,6 +106,16 @@ const char *snd_number_fixed(char text[SND_NUMBER_MAX], int decimals, double val
     return make_neutral(text);
 }
 
+const char *snd_time_text(char text[SND_NUMBER_MAX], double us, const char *gap)
+{
+    bool is_s = us >= 1e6, is_ms = us >= 1e3;
+
+    snd_number_fixed(text, 3, us / (is_s ? 1e6 : is_ms ? 1e3 : 1));
+    size_t length = strlen(text);
+    snprintf(text + length, SND_NUMBER_MAX - length, "%s%s", gap, is_s ? "s" : is_ms ? "ms" : "us");
+    return text;
+}
+
 const char *snd_number_general(char text[SND_NUMBER_MAX], int digits, double value)
 {
     snprintf(text, SND_NUMBER_MAX, "%.*g", digits, value);

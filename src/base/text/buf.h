@@ -45,6 +45,8 @@ const char *snd_buf_string(const struct sonde_buffer *buf);
 const char *snd_number_fixed(char text[SND_NUMBER_MAX], int decimals, double value);
 /* `value` with `digits` significant digits at most, as printf's %g writes it, likewise. */
 const char *snd_number_general(char text[SND_NUMBER_MAX], int digits, double value);
+/* "12.345us", as torch.profiler writes it: in the largest unit (s, ms, us) that leaves at least 1; `gap` is before the unit. */
+const char *snd_time_text(char text[SND_NUMBER_MAX], double us, const char *gap);
 /* The shortest text that reads back as the same double; it must be finite. */
 const char *snd_number_shortest(char text[SND_NUMBER_MAX], double value);
 

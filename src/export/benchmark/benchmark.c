@@ -37,11 +37,9 @@ static const char *format_number(char text[64], double number, bool is_bytes)
 
 static const char *format_seconds(char text[64], double ns)
 {
-    char digits[SND_NUMBER_MAX];
-    bool is_s = ns >= 1e9, is_ms = ns >= 1e6;
+    char whole[SND_NUMBER_MAX];
 
-    snd_number_fixed(digits, 3, ns / (is_s ? 1e9 : is_ms ? 1e6 : 1e3));
-    snprintf(text, 64, "%.32s %s", digits, is_s ? "s" : is_ms ? "ms" : "us");
+    snprintf(text, 64, "%.60s", snd_time_text(whole, ns / 1e3, " "));
     return text;
 }
 

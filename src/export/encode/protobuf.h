@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/text/buf.h"
+#include "export/encode/little_endian.h"
 #include "sonde/trace.h"
 
 /* ---- parts of what follows, inline: the compiler makes bytes of fields that it knows */
@@ -79,10 +79,7 @@ static inline void snd_pb_fixed64(struct sonde_buffer *buf, unsigned field, uint
 
     if (!to)
         return;
-    to = snd_pb_put_tag(to, field, SND_PB_64);
-    for (int i = 0; i < 8; i++)
-        *to++ = (char)(value >> 8 * i);
-    snd_buf_end(buf, to);
+    snd_buf_end(buf, snd_put_le(snd_pb_put_tag(to, field, SND_PB_64), value, 8));
 }
 
 void snd_pb_double(struct sonde_buffer *buf, unsigned field, double value);

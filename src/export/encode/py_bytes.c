@@ -4,17 +4,13 @@
 #include <string.h>
 
 #include "base/text/utf8.h"
+#include "export/encode/little_endian.h"
 
-void snd_put_le(struct snd_out *out, uint64_t value, unsigned count)
-{
-    unsigned char bytes[8];
-
-    for (unsigned i = 0; i < count; i++)
-        bytes[i] = (unsigned char)(value >> 8 * i);
-    snd_out_put(out, bytes, count);
-}
-
-struct sonde_text snd_pytext(struct sonde_buffer *buf, struct sonde_text text)
+/*
+ * Text as UTF-8 that Python reads with surrogatepass: a byte 0xNN that is not UTF-8 becomes the
+ * lone surrogate U+DCNN, as os.fsdecode gives it. Borrowed until `buf` is used again.
+ */
+static struct sonde_text make_utf8(struct sonde_buffer *buf, struct sonde_text text)
 {
     const char *at = text.bytes, *end = text.bytes + text.length;
 
@@ -48,10 +44,10 @@ static uint64_t bits_of(double value)
 
 void snd_marshal_text(struct snd_out *out, struct sonde_text text, struct sonde_buffer *buf)
 {
-    struct sonde_text shown = snd_pytext(buf, text);
+    struct sonde_text shown = make_utf8(buf, text);
 
     snd_out_text(out, "u");
-    snd_put_le(out, shown.length, 4);
+    snd_out_le(out, shown.length, 4);
     snd_out_put(out, shown.bytes, shown.length);
 }
 
@@ -62,37 +58,37 @@ void snd_marshal_int(struct snd_out *out, uint64_t value)
 
     if (value <= INT32_MAX) {
         snd_out_text(out, "i");
-        snd_put_le(out, value, 4);
+        snd_out_le(out, value, 4);
         return;
     }
     for (uint64_t rest = value; rest != 0; rest >>= 15)
         digits++;
     snd_out_text(out, "l");
-    snd_put_le(out, digits, 4);
+    snd_out_le(out, digits, 4);
     for (; value != 0; value >>= 15)
-        snd_put_le(out, value & 0x7fff, 2);
+        snd_out_le(out, value & 0x7fff, 2);
 }
 
 void snd_marshal_real(struct snd_out *out, double value)
 {
     snd_out_text(out, "g");
-    snd_put_le(out, bits_of(value), 8);
+    snd_out_le(out, bits_of(value), 8);
 }
 
 void snd_marshal_tuple(struct snd_out *out, uint32_t count)
 {
     snd_out_text(out, "(");
-    snd_put_le(out, count, 4);
+    snd_out_le(out, count, 4);
 }
 
 /* ------------------------------------------------------------------- pickle */
 
 void snd_pickle_text(struct snd_out *out, struct sonde_text text, struct sonde_buffer *buf)
 {
-    struct sonde_text shown = snd_pytext(buf, text);
+    struct sonde_text shown = make_utf8(buf, text);
 
     snd_out_text(out, "X");
-    snd_put_le(out, shown.length, 4);
+    snd_out_le(out, shown.length, 4);
     snd_out_put(out, shown.bytes, shown.length);
 }
 
@@ -100,12 +96,12 @@ void snd_pickle_int(struct snd_out *out, uint64_t value)
 {
     if (value <= INT32_MAX) {
         snd_out_text(out, "J");
-        snd_put_le(out, value, 4);
+        snd_out_le(out, value, 4);
         return;
     }
     snd_out_text(out, "\x8a\x09"); /* LONG1, of nine bytes: the last keeps it positive */
-    snd_put_le(out, value, 8);
-    snd_put_le(out, 0, 1);
+    snd_out_le(out, value, 8);
+    snd_out_le(out, 0, 1);
 }
 
 void snd_pickle_real(struct snd_out *out, double value)
@@ -114,5 +110,5 @@ void snd_pickle_real(struct snd_out *out, double value)
 
     snd_out_text(out, "G"); /* highest byte first */
     for (unsigned i = 8; i-- > 0;)
-        snd_put_le(out, bits >> 8 * i & 0xff, 1);
+        snd_out_le(out, bits >> 8 * i & 0xff, 1);
 }

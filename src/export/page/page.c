@@ -4,28 +4,20 @@
 
 #include <stdlib.h>
 
+#include "export/encode/little_endian.h"
 #include "export/timeline/torch_tensors.h"
 #include "model/torch_stacks.h"
 
 /* ------------------------------------------------------------------ sections */
 
-static void put_u32(struct snd_out *out, uint64_t value)
-{
-    uint8_t bytes[4];
-
-    for (int i = 0; i < 4; i++)
-        bytes[i] = (uint8_t)(value >> 8 * i);
-    snd_out_put(out, bytes, sizeof bytes);
-}
-
-void snd_html_section(struct snd_html *page, const char *kind, const void *data, size_t length)
+static void put_section(struct snd_html *page, const char *kind, const void *data, size_t length)
 {
     if (length > UINT32_MAX) {
         page->failed = true;
         return;
     }
     snd_out_put(page->out, kind, 4);
-    put_u32(page->out, length);
+    snd_out_le(page->out, length, 4);
     snd_out_put(page->out, data, length);
 }
 
@@ -33,7 +25,7 @@ void snd_html_json(struct snd_html *page, const char *kind, struct sonde_buffer 
 {
     page->failed |= text->failed;
     if (!text->failed)
-        snd_html_section(page, kind, text->bytes, text->length);
+        put_section(page, kind, text->bytes, text->length);
     snd_buf_clear(text);
 }
 
@@ -64,10 +56,10 @@ void snd_html_flush(struct snd_html *page, struct snd_html_block *block)
     for (uint32_t i = 0; i < block->columns; i++)
         length += 4 + block->length[i];
     snd_out_put(page->out, block->kind, 4);
-    put_u32(page->out, length);
-    put_u32(page->out, block->count);
+    snd_out_le(page->out, length, 4);
+    snd_out_le(page->out, block->count, 4);
     for (uint32_t i = 0; i < block->columns; i++) {
-        put_u32(page->out, block->length[i]);
+        snd_out_le(page->out, block->length[i], 4);
         snd_out_put(page->out, block->bytes[i], block->length[i]);
         block->length[i] = 0;
     }

@@ -93,7 +93,6 @@ struct snd_html {
 
 /* ---- sections */
 
-void snd_html_section(struct snd_html *page, const char *kind, const void *data, size_t length);
 /* A section of JSON; the buffer is emptied. */
 void snd_html_json(struct snd_html *page, const char *kind, struct sonde_buffer *text);
 

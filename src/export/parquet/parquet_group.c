@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/text/utf8.h"
-#include "export/parquet/parquet_pack.h"
+#include "export/encode/little_endian.h"
 #include "export/encode/thrift.h"
+#include "export/parquet/parquet_pack.h"
 #include "sonde/export.h"
 
-const int32_t snd_parquet_types[] = { SND_PARQUET_INT64, SND_PARQUET_DOUBLE, SND_PARQUET_BYTES };
+/* By enum snd_sql_type. */
+static const int32_t type_numbers[] = { SND_PARQUET_INT64, SND_PARQUET_DOUBLE, SND_PARQUET_BYTES };
 
 /* Parquet's numbers (parquet.thrift). */
 enum { ENCODING_PLAIN = 0, ENCODING_RLE = 3, ENCODING_DELTA = 5, ENCODING_DICTIONARY = 8 };
@@ -85,14 +87,6 @@ static void put_page(struct snd_parquet_scratch *s, int32_t kind, size_t values,
     snd_buf_clear(&s->page);
 }
 
-static void put_u32(struct sonde_buffer *out, size_t value)
-{
-    const unsigned char bytes[] = { (unsigned char)value, (unsigned char)(value >> 8),
-                                    (unsigned char)(value >> 16), (unsigned char)(value >> 24) };
-
-    snd_buf_put(out, bytes, sizeof bytes);
-}
-
 /* Which rows are not null, `count` of them: 4 bytes of length, then runs of 0 and 1. */
 static void put_levels(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
                        const struct snd_column *column, size_t count)
@@ -105,7 +99,7 @@ static void put_levels(struct snd_parquet_scratch *s, const struct snd_parquet_r
             s->locals[i] = !snd_column_is_null(column, rows->order[i]);
         snd_parquet_runs(&s->text, s->locals, rows->count, 1);
     }
-    put_u32(&s->page, s->text.length);
+    snd_buf_le(&s->page, s->text.length, 4);
     snd_buf_put(&s->page, s->text.bytes, s->text.length);
     s->page.failed |= s->text.failed;
 }
@@ -244,7 +238,7 @@ static size_t number_texts(struct snd_parquet_scratch *s, const struct snd_texts
             snd_buf_clear(&s->text);
             snd_utf8_clean(&s->text, texts->items[text].bytes, texts->items[text].length);
             s->page.failed |= s->text.failed;
-            put_u32(&s->page, s->text.length);
+            snd_buf_le(&s->page, s->text.length, 4);
             snd_buf_put(&s->page, s->text.bytes, s->text.length);
             has_long |= s->text.length > BOUND_BYTES;
             if (!has_long) {
@@ -390,7 +384,7 @@ bool snd_parquet_group(struct snd_parquet_scratch *scratch, const struct snd_par
     for (size_t i = 0; i < columns->column_count; i++) {
         put_chunk(scratch, rows, &columns->columns[i], &chunk);
         describe_chunk(&t, rows->table->columns[i + (i >= rows->left_out)].name,
-                       snd_parquet_types[columns->columns[i].type], rows->count, &chunk);
+                       type_numbers[columns->columns[i].type], rows->count, &chunk);
     }
     end_group(&t, rows, (int64_t)scratch->bytes.length);
     return !scratch->bytes.failed && !footer->failed;
@@ -401,7 +395,7 @@ bool snd_parquet_group(struct snd_parquet_scratch *scratch, const struct snd_par
 static void describe_column(struct snd_thrift *t, const struct snd_sql_column *column)
 {
     snd_thrift_element(t);
-    snd_thrift_i32(t, 1, snd_parquet_types[column->type]);
+    snd_thrift_i32(t, 1, type_numbers[column->type]);
     snd_thrift_i32(t, 3, REPETITION_OPTIONAL);
     snd_thrift_bytes(t, 4, column->name, strlen(column->name));
     if (column->type == SND_SQL_TEXT) {
@@ -454,7 +448,7 @@ void snd_parquet_footer(struct sonde_buffer *out, const struct snd_sql_table *ta
         snd_thrift_end(&t);
     }
     snd_thrift_end(&t);
-    put_u32(out, out->length);
+    snd_buf_le(out, out->length, 4);
     snd_buf_put(out, "PAR1", 4);
     out->failed |= groups->failed || writer.failed;
     sonde_buffer_release(&writer);

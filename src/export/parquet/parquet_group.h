@@ -12,7 +12,6 @@
 
 /* Parquet's numbers of its types (parquet.thrift). */
 enum { SND_PARQUET_INT64 = 2, SND_PARQUET_DOUBLE = 5, SND_PARQUET_BYTES = 6 };
-extern const int32_t snd_parquet_types[]; /* by enum snd_sql_type */
 
 /* Memory that row groups are made in, used again for the next one. Zero it. */
 struct snd_parquet_scratch {

@@ -23,11 +23,11 @@ enum sonde_status snd_heap_stacks_open(struct snd_heap_stacks *stacks, struct so
     if (!snd_heaps_heap(stacks->heaps, 0))
         return snd_fail(err, SONDE_E_STATE,
                         "the trace has no allocations; record them with sonde run --heap");
-    stacks->frames = calloc(SND_HEAP_FRAMES_MAX, sizeof *stacks->frames);
+    stacks->frames = calloc(SND_NAMED_STACK_MAX, sizeof *stacks->frames);
     return stacks->frames ? SONDE_OK : snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
 }
 
-void snd_heap_stacks_rewind(struct snd_heap_stacks *stacks)
+static void rewind_stacks(struct snd_heap_stacks *stacks)
 {
     stacks->heap_number = stacks->row_number = 0;
 }
@@ -43,7 +43,7 @@ bool snd_heap_stacks_next(struct snd_heap_stacks *stacks)
         return false;
     stacks->row = snd_heaps_row(stacks->heaps, stacks->heap->first + stacks->row_number++);
     stacks->count = snd_mixed_some_frames(&stacks->mixed, stacks->heap->process, stacks->row->stack,
-                                          stacks->frames, SND_HEAP_FRAMES_MAX);
+                                          stacks->frames, SND_NAMED_STACK_MAX);
     return true;
 }
 
@@ -53,7 +53,8 @@ void snd_heap_stacks_release(struct snd_heap_stacks *stacks)
     free(stacks->frames);
 }
 
-uint64_t snd_heap_stacks_bytes(const struct snd_heap_stacks *stacks, enum sonde_heap_bytes which)
+/* The requested kind of bytes of the current stack. */
+static uint64_t pick_bytes(const struct snd_heap_stacks *stacks, enum sonde_heap_bytes which)
 {
     const struct snd_heap_sums *sums = &stacks->row->sums;
 
@@ -76,13 +77,13 @@ static bool next(void *user, struct snd_weighted_stack *out)
     if (!snd_heap_stacks_next(&w->stacks))
         return false;
     *out = (struct snd_weighted_stack){ w->stacks.heap_number, w->stacks.frames, w->stacks.count,
-                                        snd_heap_stacks_bytes(&w->stacks, w->which) };
+                                        pick_bytes(&w->stacks, w->which) };
     return true;
 }
 
 static void rewind_all(void *user)
 {
-    snd_heap_stacks_rewind(&((struct walk *)user)->stacks);
+    rewind_stacks(&((struct walk *)user)->stacks);
 }
 
 /* "program 4242", "program 4242 (mapped)". */

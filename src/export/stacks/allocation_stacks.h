@@ -11,8 +11,6 @@
 #include "model/samples/mixed_stacks.h"
 #include "sonde/export.h"
 
-#define SND_HEAP_FRAMES_MAX (SND_STACK_MAX + 1u)
-
 /* One at a time, by process, those with the greatest peak first. */
 struct snd_heap_stacks {
     struct snd_heaps          *heaps;
@@ -32,10 +30,6 @@ SND_CHECKED enum sonde_status snd_heap_stacks_open(struct snd_heap_stacks *stack
                                                    struct sonde_trace     *trace,
                                                    struct sonde_error     *err);
 bool snd_heap_stacks_next(struct snd_heap_stacks *stacks); /* false: the end */
-void snd_heap_stacks_rewind(struct snd_heap_stacks *stacks);
 void snd_heap_stacks_release(struct snd_heap_stacks *stacks);
-
-/* The requested kind of bytes of the current stack. */
-uint64_t snd_heap_stacks_bytes(const struct snd_heap_stacks *stacks, enum sonde_heap_bytes which);
 
 #endif

@@ -66,7 +66,7 @@ enum sonde_status snd_counted_open(struct snd_counted_export *c, struct sonde_tr
     choose(c, counter);
     if (c->counter_count == 0)
         return refuse(c, counter, err);
-    c->frames = calloc(SND_COUNTED_FRAMES_MAX, sizeof *c->frames);
+    c->frames = calloc(SND_NAMED_STACK_MAX, sizeof *c->frames);
     return c->frames ? SONDE_OK : snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
 }
 
@@ -82,11 +82,11 @@ const struct snd_counted_stack *snd_counted_next(struct snd_counted_export *c)
         return NULL;
     const struct snd_counted_stack *stack = &c->stacks.rows[c->at++];
     c->frame_count = snd_mixed_some_frames(&c->mixed, stack->process, stack->stack, c->frames,
-                                           SND_COUNTED_FRAMES_MAX);
+                                           SND_NAMED_STACK_MAX);
     return stack;
 }
 
-void snd_counted_rewind(struct snd_counted_export *c)
+static void rewind_stacks(struct snd_counted_export *c)
 {
     c->at = 0;
 }
@@ -127,7 +127,7 @@ static bool next(void *user, struct snd_weighted_stack *out)
     const struct snd_counted_stack *stack = snd_counted_next(&w->counted);
 
     if (!stack) {
-        snd_counted_rewind(&w->counted);
+        rewind_stacks(&w->counted);
         if (++w->counter >= w->counted.counter_count)
             return false;
         stack = snd_counted_next(&w->counted);
@@ -142,7 +142,7 @@ static void rewind_all(void *user)
     struct walk *w = user;
 
     w->counter = 0;
-    snd_counted_rewind(&w->counted);
+    rewind_stacks(&w->counted);
 }
 
 static void put_name(void *user, uint32_t counter, struct sonde_buffer *name)

@@ -10,8 +10,6 @@
 #include "model/samples/mixed_stacks.h"
 #include "model/counters/stack_counters.h"
 
-#define SND_COUNTED_FRAMES_MAX (SND_STACK_MAX + 1u)
-
 /* Those of the counters that were asked for: their numbers are from 0 to counter_count. */
 struct snd_counted_export {
     struct sonde_trace       *trace;
@@ -36,7 +34,6 @@ void                          snd_counted_release(struct snd_counted_export *cou
 
 /* The next stack, with its frames; NULL: the end. */
 const struct snd_counted_stack *snd_counted_next(struct snd_counted_export *counted);
-void                            snd_counted_rewind(struct snd_counted_export *counted);
 
 struct sonde_text snd_counted_name(const struct snd_counted_export *counted, uint32_t counter);
 /* Nanoseconds, not events? */

@@ -5,9 +5,6 @@
 
 #include "format/limits.h"
 
-/* Deeper callers are left out, as of samples. */
-#define FRAMES_MAX SND_MIXED_FRAMES_MAX
-
 static enum sonde_status open_functions(struct snd_tree_stacks *s, struct sonde_trace *trace,
                                         struct sonde_error *err)
 {
@@ -26,7 +23,7 @@ enum sonde_status snd_tree_stacks_open(struct snd_tree_stacks *s, struct sonde_t
                                        struct sonde_error *err)
 {
     *s = (struct snd_tree_stacks){ .at = 1 }; /* 0 is the root */
-    s->frames = calloc(FRAMES_MAX, sizeof *s->frames);
+    s->frames = calloc(SND_MIXED_FRAMES_MAX, sizeof *s->frames);
     if (!s->frames)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
     enum sonde_status st = open_functions(s, trace, err);
@@ -50,7 +47,7 @@ void snd_tree_stacks_release(struct snd_tree_stacks *s)
 static void add_frame(struct snd_tree_stacks *s, struct sonde_text name, struct sonde_text file,
                       uint32_t line)
 {
-    if (s->count < FRAMES_MAX)
+    if (s->count < SND_MIXED_FRAMES_MAX) /* as of samples */
         s->frames[s->count++] = (struct snd_mixed_frame){
             .frame = { .function = name, .file = file, .line = line, .first_line = line },
             .is_range = s->ranges != NULL

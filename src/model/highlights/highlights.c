@@ -31,18 +31,9 @@ struct amount {
 static struct amount show_time(int64_t ns)
 {
     struct amount amount;
-    double        us = (double)ns / 1e3;
-    bool          is_s = us >= 1e6, is_ms = us >= 1e3;
-    char          number[SND_NUMBER_MAX];
+    char          text[SND_NUMBER_MAX];
 
-    snprintf(amount.text, sizeof amount.text, "%s%s",
-             snd_number_fixed(number, 3,
-                              us / (is_s    ? 1e6
-                                    : is_ms ? 1e3
-                                            : 1)),
-             is_s    ? "s"
-             : is_ms ? "ms"
-                     : "us");
+    snprintf(amount.text, sizeof amount.text, "%s", snd_time_text(text, (double)ns / 1e3, ""));
     return amount;
 }
 

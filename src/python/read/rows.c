@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/text/buf.h"
+
 PyObject *core_new_object(PyTypeObject *type)
 {
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -130,21 +132,11 @@ PyObject *core_us(int64_t ns)
     return PyFloat_FromDouble((double)ns / 1000.0);
 }
 
-/* torch's _format_time. */
-PyObject *core_time_text(double value)
+PyObject *core_time_text(double us)
 {
-    char text[64];
+    char text[SND_NUMBER_MAX];
 
-    if (value >= 1e6)
-        snprintf(text, sizeof text, "%.3fs", value / 1e6);
-    else if (value >= 1e3)
-        snprintf(text, sizeof text, "%.3fms", value / 1e3);
-    else
-        snprintf(text, sizeof text, "%.3fus", value);
-    for (char *at = text; *at; at++)
-        if (*at == ',') /* a locale's decimal point */
-            *at = '.';
-    return PyUnicode_FromString(text);
+    return PyUnicode_FromString(snd_time_text(text, us, ""));
 }
 
 PyObject *core_device_type(bool on_device)

@@ -18,14 +18,16 @@ static void put_fixed(struct sonde_buffer *buf, int decimals, double value, cons
 
 void snd_format_time(struct sonde_buffer *buf, double us, enum sonde_time_unit unit)
 {
-    if (unit == SONDE_TIME_AUTO)
-        unit = us >= 1e6 ? SONDE_TIME_S : us >= 1e3 ? SONDE_TIME_MS : SONDE_TIME_US;
+    char text[SND_NUMBER_MAX];
+
     if (unit == SONDE_TIME_S)
         put_fixed(buf, 3, us / 1e6, "s");
     else if (unit == SONDE_TIME_MS)
         put_fixed(buf, 3, us / 1e3, "ms");
-    else
+    else if (unit == SONDE_TIME_US)
         put_fixed(buf, 3, us, "us");
+    else
+        snd_buf_text(buf, snd_time_text(text, us, ""));
 }
 
 void snd_format_bytes(struct sonde_buffer *buf, int64_t bytes)
