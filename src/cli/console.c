@@ -55,7 +55,8 @@ int snd_finish_stdout(const struct snd_command *command)
 
 /* --------------------------------------------------------------- terminals */
 
-bool snd_has_escapes(FILE *out)
+/* A terminal that understands escape sequences: $TERM is not "dumb". */
+static bool has_escapes(FILE *out)
 {
     const char *terminal = getenv("TERM");
 
@@ -64,7 +65,7 @@ bool snd_has_escapes(FILE *out)
 
 bool snd_has_colours(FILE *out)
 {
-    return snd_has_escapes(out) && !getenv("NO_COLOR");
+    return has_escapes(out) && !getenv("NO_COLOR");
 }
 
 static volatile sig_atomic_t seconds;
@@ -98,7 +99,7 @@ void snd_progress_start(const char *what)
     struct sigaction action = { .sa_handler = on_second, .sa_flags = SA_RESTART };
     struct itimerval every = { { 1, 0 }, { 1, 0 } };
 
-    if (!snd_has_escapes(stderr))
+    if (!has_escapes(stderr))
         return;
     doing = what;
     seconds = 0;
@@ -110,7 +111,7 @@ void snd_progress_stop(void)
 {
     struct itimerval never = { { 0, 0 }, { 0, 0 } };
 
-    if (!snd_has_escapes(stderr))
+    if (!has_escapes(stderr))
         return;
     setitimer(ITIMER_REAL, &never, NULL);
     if (seconds >= 2)

@@ -31,8 +31,7 @@ int snd_finish_stdout(const struct snd_command *command);
 void snd_progress_start(const char *what);
 void snd_progress_stop(void);
 
-/* A terminal that understands escape sequences: $TERM is not "dumb"; and that may have colours. */
-bool snd_has_escapes(FILE *out);
+/* A terminal that understands escape sequences, and may have colours. */
 bool snd_has_colours(FILE *out);
 
 #endif

@@ -21,7 +21,7 @@
     "archive"
 #endif
 
-const struct snd_exporter snd_exporters[] = {
+static const struct snd_exporter exporters[] = {
 #define STREAM(function) .write = (function),
 #define HEAP(function) .heap = (function),
 #define COUNTED(function) .counted = (function),
@@ -30,16 +30,15 @@ const struct snd_exporter snd_exporters[] = {
     { .info = { name, ending, summary, missing, view }, writers },
 #include "export/exporters.def"
 };
-const size_t snd_exporter_count = SND_COUNT_OF(snd_exporters);
 
 const struct sonde_exporter_info *sonde_exporter_info(size_t index)
 {
-    return index < snd_exporter_count ? &snd_exporters[index].info : NULL;
+    return index < SND_COUNT_OF(exporters) ? &exporters[index].info : NULL;
 }
 
 static const char *name_at(size_t index)
 {
-    return index < snd_exporter_count ? snd_exporters[index].info.name : NULL;
+    return index < SND_COUNT_OF(exporters) ? exporters[index].info.name : NULL;
 }
 
 static enum sonde_status refuse(const char *format, struct sonde_error *err)
@@ -68,17 +67,17 @@ static enum sonde_status refuse_stacks(const char *format, const char *what,
                                        struct sonde_error *err)
 {
     struct sonde_buffer text = { 0 };
-    size_t              last = snd_exporter_count;
+    size_t              last = SND_COUNT_OF(exporters);
 
-    while (last > 0 && !has(&snd_exporters[last - 1]))
+    while (last > 0 && !has(&exporters[last - 1]))
         last--;
     for (size_t i = 0; i < last; i++)
-        if (has(&snd_exporters[i]))
+        if (has(&exporters[i]))
             snd_buf_format(&text, "%s%s",
                            text.length == 0 ? ""
                            : i == last - 1  ? " and "
                                             : ", ",
-                           snd_exporters[i].info.name);
+                           exporters[i].info.name);
     snd_fail(err, SONDE_E_ARGUMENT, "the format %s has no %s; %s have", format, what,
              snd_buf_string(&text));
     sonde_buffer_release(&text);
@@ -110,9 +109,9 @@ static bool has_counted_alone(struct sonde_trace *trace)
 
 static const struct snd_exporter *find_exporter(const char *format)
 {
-    for (size_t i = 0; i < snd_exporter_count; i++)
-        if (strcmp(snd_exporters[i].info.name, format) == 0)
-            return &snd_exporters[i];
+    for (size_t i = 0; i < SND_COUNT_OF(exporters); i++)
+        if (strcmp(exporters[i].info.name, format) == 0)
+            return &exporters[i];
     return NULL;
 }
 

@@ -327,6 +327,17 @@ static enum sonde_status refuse(struct sonde_error *err)
     return snd_fail(err, SONDE_E_FORMAT, "a packed chunk is damaged");
 }
 
+/* The head of a payload; false if it cannot be one. */
+static bool read_head(const uint8_t *data, size_t size, struct snd_packed_head *head)
+{
+    if (size < sizeof *head)
+        return false;
+    memcpy(head, data, sizeof *head);
+    return (head->coding == SND_CODING_BYTES || head->coding == SND_CODING_COLUMNS) &&
+           head->columns <= SND_COLUMN_COUNT && head->raw_bytes <= SND_PACKED_RAW_MAX &&
+           head->raw_bytes <= SND_PACKED_RATIO_FREE + SND_PACKED_RATIO_MAX * size;
+}
+
 static bool unpack_column(struct snd_codec *codec, struct column *column, const uint8_t *data,
                           struct snd_packed_column entry)
 {
@@ -347,7 +358,7 @@ static enum sonde_status unpack_columns(struct snd_codec *codec, const uint8_t *
 {
     size_t at = sizeof *head + count * sizeof(struct snd_packed_column), total = 0;
 
-    if (!snd_codec_head(data, size, head) || head->coding != coding || head->columns != count ||
+    if (!read_head(data, size, head) || head->coding != coding || head->columns != count ||
         at > size)
         return refuse(err);
     for (uint32_t i = 0; i < count; i++) {
@@ -466,13 +477,3 @@ enum sonde_status snd_codec_unpack_bytes(struct snd_codec *codec, const uint8_t 
 }
 
 #endif
-
-bool snd_codec_head(const uint8_t *data, size_t size, struct snd_packed_head *head)
-{
-    if (size < sizeof *head)
-        return false;
-    memcpy(head, data, sizeof *head);
-    return (head->coding == SND_CODING_BYTES || head->coding == SND_CODING_COLUMNS) &&
-           head->columns <= SND_COLUMN_COUNT && head->raw_bytes <= SND_PACKED_RAW_MAX &&
-           head->raw_bytes <= SND_PACKED_RATIO_FREE + SND_PACKED_RATIO_MAX * size;
-}

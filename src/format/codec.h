@@ -74,9 +74,6 @@ SND_CHECKED enum sonde_status snd_codec_pack_bytes(struct snd_codec *codec, cons
                                                    size_t length, int level, const uint8_t **out,
                                                    size_t *size, struct sonde_error *err);
 
-/* The head of a payload, judged; false if it cannot be one. */
-bool snd_codec_head(const uint8_t *data, size_t size, struct snd_packed_head *head);
-
 /* The result is the codec's until its next call. Errors: SONDE_E_FORMAT, SONDE_E_NOMEM. */
 SND_CHECKED enum sonde_status snd_codec_unpack_lane(struct snd_codec *codec, const uint8_t *data,
                                                     size_t size, const uint64_t **words,

@@ -66,9 +66,6 @@ void snd_drain_init(struct snd_drain *drain, struct snd_perf *perf,
 void snd_drain_round(struct snd_drain *drain, bool all);
 /* A time of the kernel on the recorder's clock: on the line through two moments. Never falls. */
 uint64_t snd_drain_raw(struct snd_drain *drain, uint64_t ns);
-/* The recording's number of a thread, which it has from `ns` on if it is new. */
-uint32_t snd_drain_thread(struct snd_drain *drain, struct snd_seen_thread *thread, uint32_t parent,
-                          uint64_t ns);
 /* Writes a sample of a thread: `covered` ns up to `ns`. */
 void snd_drain_write(struct snd_drain *drain, struct snd_seen_thread *thread, uint32_t stack,
                      uint64_t ns, uint64_t covered, uint32_t state);

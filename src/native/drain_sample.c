@@ -16,8 +16,9 @@ uint64_t snd_drain_raw(struct snd_drain *d, uint64_t ns)
     return raw;
 }
 
-uint32_t snd_drain_thread(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t parent,
-                          uint64_t ns)
+/* The recording's number of a thread, which it has from `ns` on if it is new. */
+static uint32_t number_thread(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t parent,
+                              uint64_t ns)
 {
     if (thread->id == 0) {
         struct sonde_thread_place place = { .pid = thread->pid,
@@ -35,8 +36,8 @@ void snd_drain_write(struct snd_drain *d, struct snd_seen_thread *thread, uint32
     const struct snd_seen_process *process = snd_observed_process(&d->observed, thread->pid);
     struct sonde_sample            sample = {
                    .stack = stack,
-                   .thread = snd_drain_thread(d, thread, process ? process->parent : thread->parent,
-                                   ns > covered ? ns - covered : ns),
+                   .thread = number_thread(d, thread, process ? process->parent : thread->parent,
+                                ns > covered ? ns - covered : ns),
                    .state = state | SONDE_SAMPLED_NATIVE,
                    .samples = 1,
                    .covered_ns = covered,

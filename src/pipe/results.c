@@ -276,16 +276,8 @@ static uint32_t find_row(const struct snd_results *r, int64_t layer)
     return at;
 }
 
-bool snd_results_has(const struct snd_results *results, int64_t layer)
-{
-    for (uint32_t i = 0; i < results->rows->count; i++)
-        if (snd_row_layer(results->rows->items[i]) == layer)
-            return true;
-    return false;
-}
-
-static enum sonde_status insert(struct snd_results *r, struct snd_node *row, bool replaces,
-                                struct sonde_error *err)
+enum sonde_status snd_results_put(struct snd_results *r, struct snd_node *row,
+                                  struct sonde_error *err)
 {
     enum sonde_status status;
 
@@ -302,8 +294,6 @@ static enum sonde_status insert(struct snd_results *r, struct snd_node *row, boo
         return snd_fail(err, SONDE_E_ARGUMENT, "%s: layer %" PRId64 " is out of range 1..%" PRId64,
                         r->path, layer, layers);
     if (at < last && snd_row_layer(r->rows->items[at]) == layer) {
-        if (!replaces)
-            return snd_fail(err, SONDE_E_ARGUMENT, "%s already has layer %" PRId64, r->path, layer);
         r->rows->items[at] = row;
         return SONDE_OK;
     }
@@ -313,18 +303,6 @@ static enum sonde_status insert(struct snd_results *r, struct snd_node *row, boo
     memmove(r->rows->items + at + 1, r->rows->items + at, (last - at) * sizeof *r->rows->items);
     r->rows->items[at] = row;
     return SONDE_OK;
-}
-
-enum sonde_status snd_results_add(struct snd_results *results, struct snd_node *row,
-                                  struct sonde_error *err)
-{
-    return insert(results, row, false, err);
-}
-
-enum sonde_status snd_results_put(struct snd_results *results, struct snd_node *row,
-                                  struct sonde_error *err)
-{
-    return insert(results, row, true, err);
 }
 
 enum sonde_status snd_results_set(struct snd_results *results, const char *key,

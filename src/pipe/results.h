@@ -47,20 +47,15 @@ const char             *snd_results_path(const struct snd_results *results);
 uint32_t               snd_results_count(const struct snd_results *results);
 const struct snd_node *snd_results_row(const struct snd_results *results, uint32_t index);
 int64_t                snd_row_layer(const struct snd_node *row);
-bool                   snd_results_has(const struct snd_results *results, int64_t layer);
 
 /* Where nodes for the calls below are made. */
 struct snd_document *snd_results_doc(struct snd_results *results);
 
 /*
  * Adds a row, a map with at least the five keys, made in snd_results_doc(), to results that
- * snd_results_open() opened.
- * snd_results_put takes the place of a row of the same layer.
- * Errors: SONDE_E_ARGUMENT for a row that a results file cannot have, or (add) a layer that is
- *         there; SONDE_E_NOMEM.
+ * snd_results_open() opened. It replaces a row of the same layer.
+ * Errors: SONDE_E_ARGUMENT for a row that a results file cannot have; SONDE_E_NOMEM.
  */
-SND_CHECKED enum sonde_status snd_results_add(struct snd_results *results, struct snd_node *row,
-                                              struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_results_put(struct snd_results *results, struct snd_node *row,
                                               struct sonde_error *err);
 /* Sets a further key of the file. Errors: SONDE_E_ARGUMENT for one of the five; SONDE_E_NOMEM. */

@@ -70,26 +70,6 @@ size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t co
     return whole;
 }
 
-/*
- * Python's frame stack grows upwards, so callers are at lower addresses: read from the start of the
- * page to the end of the requested range.
- */
-const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address, size_t size)
-{
-    if (address >= window->from && address + size <= window->to && address + size > address)
-        return window->bytes + (address - window->from);
-    uint64_t from = address & ~(SND_PAGE - 1), to = address + size;
-    if (to - from > sizeof window->bytes)
-        from = address;
-    window->from = window->to = 0;
-    if (size > sizeof window->bytes || to < address ||
-        !snd_memory_read(pid, from, window->bytes, (size_t)(to - from)))
-        return NULL;
-    window->from = from;
-    window->to = to;
-    return window->bytes + (address - from);
-}
-
 void snd_pages_clear(struct snd_pages *pages)
 {
     pages->count = pages->next = 0;

@@ -42,9 +42,6 @@ struct snd_window {
     char     bytes[4096];
 };
 
-/* `size` bytes at `address`, valid until the next call; NULL if they cannot be read. */
-const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address, size_t size);
-
 #define SND_PAGE ((uint64_t)4096)
 #define SND_PAGES_MAX 16
 #define SND_JOINT_MAX 128

@@ -266,8 +266,9 @@ bool sonde_trace_frame(const struct sonde_trace *trace, uint32_t process, uint32
     return true;
 }
 
-size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint32_t id,
-                        struct sonde_frame *frames, size_t size, size_t most)
+/* The `most` innermost frames of a stack, storing `size` of them; returns how many there are. */
+static size_t get_frames(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                         struct sonde_frame *frames, size_t size, size_t most)
 {
     if (process >= trace->process_count)
         return 0;
@@ -283,7 +284,7 @@ size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint3
 bool snd_stack_next(const struct sonde_trace *trace, uint32_t process, uint32_t *id,
                     struct sonde_frame *frame)
 {
-    if (snd_stack_frames(trace, process, *id, frame, 1, 1) == 0)
+    if (get_frames(trace, process, *id, frame, 1, 1) == 0)
         return false;
     *id = trace->processes[process].tables.stacks[*id].parent;
     return true;
@@ -292,7 +293,7 @@ bool snd_stack_next(const struct sonde_trace *trace, uint32_t process, uint32_t 
 size_t sonde_trace_stack(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                          struct sonde_frame *frames, size_t size)
 {
-    return snd_stack_frames(trace, process, id, frames, size, SND_STACK_MAX);
+    return get_frames(trace, process, id, frames, size, SND_STACK_MAX);
 }
 
 /* ------------------------------------------------------------- file names */

@@ -186,9 +186,6 @@ static inline uint32_t snd_name_of(const struct snd_process *process, uint32_t i
 size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id, bool nested,
                         char *buffer, size_t size);
 
-/* The `most` innermost frames of a stack, storing `size` of them; returns how many there are. */
-size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint32_t id,
-                        struct sonde_frame *frames, size_t size, size_t most);
 /* The innermost frame of a stack, which `*id` is without then; false: there is none. */
 bool snd_stack_next(const struct sonde_trace *trace, uint32_t process, uint32_t *id,
                     struct sonde_frame *frame);

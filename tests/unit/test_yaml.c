@@ -183,7 +183,7 @@ static void builds_a_tree(void **state)
     snd_node_set(&doc, doc.root, "time", snd_node_real(&doc, 1e-5));
     snd_node_set(&doc, doc.root, "time", snd_node_real(&doc, 2e-5));
     snd_node_set(&doc, doc.root, "name", snd_node_text(&doc, "on"));
-    snd_node_set(&doc, doc.root, "good", snd_node_bool(&doc, true));
+    snd_node_set(&doc, doc.root, "good", snd_node_plain(&doc, "true", 4));
     snd_node_set(&doc, doc.root, "none", snd_node_null(&doc));
     snd_node_set(&doc, doc.root, "copy", snd_node_copy(&doc, snd_node_get(doc.root, "shape")));
     assert_true(snd_node_equal(snd_node_get(doc.root, "copy"), snd_node_get(doc.root, "shape")));
@@ -203,7 +203,7 @@ static void compares_as_python(void **state)
     (void)state;
     assert_true(snd_node_equal(snd_node_int(&doc, 1), snd_node_real(&doc, 1)));
     assert_false(snd_node_equal(snd_node_int(&doc, 1), snd_node_text(&doc, "1")));
-    assert_true(snd_node_equal(snd_node_plain(&doc, "yes", 3), snd_node_bool(&doc, true)));
+    assert_true(snd_node_equal(snd_node_plain(&doc, "yes", 3), snd_node_plain(&doc, "true", 4)));
     assert_true(snd_node_equal(snd_node_plain(&doc, "0x10", 4), snd_node_int(&doc, 16)));
     assert_false(snd_node_equal(snd_node_list(&doc), snd_node_map(&doc)));
     snd_document_release(&doc);

@@ -170,10 +170,3 @@ bool snd_value_text(struct snd_value value, struct sonde_buffer *out)
     }
     return !out->failed;
 }
-
-bool snd_member_text(const char *json, size_t length, const char *key, struct sonde_buffer *out)
-{
-    struct snd_value value;
-
-    return snd_member_find(json, length, key, &value) && snd_value_text(value, out);
-}

@@ -28,8 +28,6 @@ bool snd_member_find(const char *json, size_t length, const char *key, struct sn
 
 double  snd_member_real(const char *json, size_t length, const char *key, double otherwise);
 int64_t snd_member_number(const char *json, size_t length, const char *key, int64_t otherwise);
-/* Appends the characters of a string member; false, and nothing appended, if it is not one. */
-bool snd_member_text(const char *json, size_t length, const char *key, struct sonde_buffer *out);
 
 /* Appends the characters of a JSON string, quotes included; false if it is not one. */
 bool snd_value_text(struct snd_value value, struct sonde_buffer *out);

@@ -28,9 +28,6 @@ struct snd_exporter { /* a line of exporters.def, which says what each writer wr
     snd_export_folder         *folder;
 };
 
-extern const struct snd_exporter snd_exporters[];
-extern const size_t              snd_exporter_count;
-
 /*
  * Has `write` write the Python functions of the trace. Errors: as sonde_functions_new();
  * SONDE_E_STATE: it has none; and its own.

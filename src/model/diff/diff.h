@@ -43,10 +43,6 @@ struct snd_diff_run {
 };
 void snd_diff_run_release(struct snd_diff_run *run);
 
-/* Adds a row, named `name` and matched by `key`. NULL: out of memory. */
-struct snd_diff_item *snd_diff_run_add(struct snd_diff_run *run, struct sonde_text key,
-                                       struct sonde_text name);
-
 /* What can be compared. */
 struct snd_diff_source {
     const char *name; /* --by NAME */

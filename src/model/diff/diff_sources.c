@@ -21,8 +21,9 @@ static enum sonde_status no_memory(struct sonde_error *err)
     return snd_fail(err, SONDE_E_NOMEM, "out of memory for the rows to compare");
 }
 
-struct snd_diff_item *snd_diff_run_add(struct snd_diff_run *run, struct sonde_text key,
-                                       struct sonde_text name)
+/* Adds a row, named `name` and matched by `key`. NULL: out of memory. */
+static struct snd_diff_item *add_item(struct snd_diff_run *run, struct sonde_text key,
+                                      struct sonde_text name)
 {
     uint32_t key_at, name_at;
 
@@ -64,7 +65,7 @@ static bool fill_averages(const struct sonde_averages   *averages,
 {
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
         struct sonde_average  row = sonde_averages_get(averages, i);
-        struct snd_diff_item *item = snd_diff_run_add(run, row.name, row.name);
+        struct snd_diff_item *item = add_item(run, row.name, row.name);
         if (!item)
             return false;
         bool kept = row.on_device
@@ -103,7 +104,7 @@ static bool fill_nodes(const struct sonde_modules *modules, const struct snd_dif
 {
     for (uint32_t i = 1; i < sonde_modules_count(modules); i++) {
         const struct sonde_module *node = sonde_modules_node(modules, i);
-        struct snd_diff_item      *item = snd_diff_run_add(run, node->path, node->path);
+        struct snd_diff_item      *item = add_item(run, node->path, node->path);
         if (!item || !snd_diff_sampler_give(sampler, i, run, item))
             return false;
     }
@@ -167,8 +168,8 @@ static struct snd_diff_item *add_place(struct snd_diff_run *run, struct sonde_te
     name_place(&name, base, offset >= 0 ? line + (uint32_t)offset : line, function);
     struct snd_diff_item *item = NULL;
     if (!key.failed && !name.failed)
-        item = snd_diff_run_add(run, (struct sonde_text){ key.bytes, key.length },
-                                (struct sonde_text){ name.bytes, name.length });
+        item = add_item(run, (struct sonde_text){ key.bytes, key.length },
+                        (struct sonde_text){ name.bytes, name.length });
     sonde_buffer_release(&key);
     sonde_buffer_release(&name);
     return item;
@@ -254,9 +255,8 @@ static enum sonde_status fill_layers(struct sonde_trace *trace, struct snd_diff_
         const struct sonde_spread *time = &layer->time[SONDE_LAYER_FORWARD];
         char                       number[32];
         snprintf(number, sizeof number, "layer %" PRIu32, layer->number);
-        struct snd_diff_item *item = snd_diff_run_add(run, text_of(number),
-                                                      layer->name.length ? layer->name
-                                                                         : text_of(number));
+        struct snd_diff_item *item = add_item(run, text_of(number),
+                                              layer->name.length ? layer->name : text_of(number));
         if (!item || !set_sum(run, item, time->count, (int64_t)(time->median_ns + 0.5),
                               layer->parameter_bytes))
             st = no_memory(err);

@@ -30,7 +30,6 @@ struct formula {
     bool (*work)(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r);
     int                  a, b;
     enum snd_result_rule result;
-    const char          *note;
 };
 
 /* ---------------------------------------------------------------- the table */
@@ -38,21 +37,12 @@ struct formula {
 static const struct formula formulas[] = {
 #define SND_FLOPS(name, formula, a, b, note) SND_FLOPS_AS(name, formula, a, b, FOUND, note)
 #define SND_FLOPS_AS(name, formula, a, b, result, note) \
-    { name, snd_work_##formula, a, b, SND_RESULT_##result, note },
+    { name, snd_work_##formula, a, b, SND_RESULT_##result },
 #include "model/flops/flops.def"
 #undef SND_FLOPS
 #undef SND_FLOPS_AS
 };
 #define FORMULAS SND_COUNT_OF(formulas)
-
-bool snd_flops_entry(size_t index, const char **name, const char **note)
-{
-    if (index >= FORMULAS)
-        return false;
-    *name = formulas[index].name;
-    *note = formulas[index].note;
-    return true;
-}
 
 bool snd_flops_is_operator(struct sonde_text name)
 {

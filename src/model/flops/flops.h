@@ -61,7 +61,4 @@ bool snd_flops_from_child(struct snd_flops *flops, uint32_t process, uint32_t na
 /* Whether a name reads like an operator's ("aten::mm") rather than a person's or the engine's. */
 bool snd_flops_is_operator(struct sonde_text name);
 
-/* The formulas, by number; false past the last. */
-bool snd_flops_entry(size_t index, const char **name, const char **note);
-
 #endif

@@ -56,11 +56,6 @@ struct snd_node *snd_node_null(struct snd_document *doc)
     return snd_node_plain(doc, "null", 4);
 }
 
-struct snd_node *snd_node_bool(struct snd_document *doc, bool value)
-{
-    return value ? snd_node_plain(doc, "true", 4) : snd_node_plain(doc, "false", 5);
-}
-
 struct snd_node *snd_node_int(struct snd_document *doc, int64_t value)
 {
     char text[24];

@@ -62,7 +62,6 @@ struct snd_document {
 void snd_document_release(struct snd_document *doc);
 
 struct snd_node *snd_node_null(struct snd_document *doc);
-struct snd_node *snd_node_bool(struct snd_document *doc, bool value);
 struct snd_node *snd_node_int(struct snd_document *doc, int64_t value);
 struct snd_node *snd_node_real(struct snd_document *doc, double value);
 struct snd_node *snd_node_text(struct snd_document *doc, const char *text);

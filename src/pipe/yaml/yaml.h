@@ -31,12 +31,9 @@ bool snd_yaml_works(void);
 SND_CHECKED enum sonde_status snd_yaml_parse(struct snd_document *doc, const char *name,
                                              const char *bytes, size_t length,
                                              struct sonde_error *err);
-/* Reads a file. Errors: as above, and SONDE_E_IO, with ENOENT in os_error if there is none. */
-SND_CHECKED enum sonde_status snd_yaml_load(struct snd_document *doc, const char *path,
-                                            struct sonde_error *err);
 /*
  * Reads a file that holds a map. When `may_lack`, no file or an empty one is an empty map.
- * Errors: as above; SONDE_E_FORMAT if it holds something else.
+ * Errors: as above; SONDE_E_FORMAT if it holds something else; SONDE_E_IO, with ENOENT in os_error if there is none.
  */
 SND_CHECKED enum sonde_status snd_yaml_load_map(struct snd_document *doc, const char *path,
                                                 bool may_lack, struct sonde_error *err);

@@ -419,7 +419,7 @@ static enum sonde_status read_all(int fd, const char *path, struct sonde_buffer 
     return text->failed ? snd_fail(err, SONDE_E_NOMEM, "out of memory reading %s", path) : SONDE_OK;
 }
 
-enum sonde_status snd_yaml_load(struct snd_document *doc, const char *path, struct sonde_error *err)
+static enum sonde_status load(struct snd_document *doc, const char *path, struct sonde_error *err)
 {
     struct sonde_buffer text = { 0 };
     int                 fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -439,7 +439,7 @@ enum sonde_status snd_yaml_load_map(struct snd_document *doc, const char *path, 
 {
     struct sonde_error why = { SONDE_OK, 0, "" };
     char               said[SND_NODE_SAID_MAX];
-    enum sonde_status  status = snd_yaml_load(doc, path, &why);
+    enum sonde_status  status = load(doc, path, &why);
     bool               lacks = status == SONDE_E_IO && why.os_error == ENOENT;
 
     if (status != SONDE_OK && !(lacks && may_lack)) {

@@ -9,14 +9,14 @@
 
 /* ------------------------------------------------------------------ characters */
 
-char snd_rust_peek(const struct snd_rust_reader *r)
+static char peek(const struct snd_rust_reader *r)
 {
     return r->at < r->length ? r->name[r->at] : '\0';
 }
 
 char snd_rust_next(struct snd_rust_reader *r)
 {
-    char c = snd_rust_peek(r);
+    char c = peek(r);
 
     r->failed |= c == '\0';
     r->at += c != '\0';
@@ -25,7 +25,7 @@ char snd_rust_next(struct snd_rust_reader *r)
 
 bool snd_rust_eat(struct snd_rust_reader *r, char c)
 {
-    if (r->failed || snd_rust_peek(r) != c)
+    if (r->failed || peek(r) != c)
         return false;
     r->at++;
     return true;
@@ -112,7 +112,7 @@ struct snd_rust_ident snd_rust_read_ident(struct snd_rust_reader *r)
         r->failed = true;
     length = (size_t)(c - '0');
     if (length != 0)
-        while (!r->failed && snd_rust_peek(r) >= '0' && snd_rust_peek(r) <= '9' && length < 100000)
+        while (!r->failed && peek(r) >= '0' && peek(r) <= '9' && length < 100000)
             length = length * 10 + (size_t)(snd_rust_next(r) - '0');
     snd_rust_eat(r, '_');
     if (r->failed || length > r->length - r->at) {

@@ -32,8 +32,7 @@ struct snd_rust_ident {
     size_t      ascii_length, puny_length;
 };
 
-/* The next character, '\0' at the end; `next` also steps over it, and fails at the end. */
-char snd_rust_peek(const struct snd_rust_reader *r);
+/* The next character, which it steps over; fails at the end. */
 char snd_rust_next(struct snd_rust_reader *r);
 /* Steps over `c` if it is next. */
 bool snd_rust_eat(struct snd_rust_reader *r, char c);

@@ -166,8 +166,6 @@ bool snd_line_share_split(struct snd_line_table *table, uint32_t number, unsigne
 void snd_line_share_forget(struct snd_line_table *table, uint32_t number, bool has);
 
 /* line_memory.c */
-void snd_line_memory_begin(struct snd_line_run *run);
-void snd_line_memory_end(struct snd_line_run *run, uint64_t *place);
 void snd_line_memory_leave(struct snd_line_thread *mine, struct snd_line_table *table);
 /* A chosen function is called, or goes on, at `line`. */
 void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,

@@ -30,7 +30,7 @@ static void count_entry(struct snd_line_entry *entry, struct snd_line_table *tab
     entry->frame = NULL;
 }
 
-void snd_line_memory_begin(struct snd_line_run *run)
+static void begin_line(struct snd_line_run *run)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
     struct snd_line_entry    *entry = &snd_line_thread_->entry;
@@ -53,7 +53,7 @@ static struct snd_line_run *find_outer(const struct snd_line_thread *mine, struc
     return NULL;
 }
 
-void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
+static void end_line(struct snd_line_run *run, uint64_t *place)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
     struct snd_line_memory   *began = &run->memory;
@@ -85,7 +85,7 @@ void snd_line_begin_more_(struct snd_line_run *run)
 {
     run->stamp = snd_line_stamp;
     if (run->table->wanted & SND_LINE_MEMORY)
-        snd_line_memory_begin(run);
+        begin_line(run);
 }
 
 void snd_line_close_more_(struct snd_line_run *run, uint64_t now)
@@ -95,7 +95,7 @@ void snd_line_close_more_(struct snd_line_run *run, uint64_t now)
     if (table->shares && table->wanted & SND_LINE_TIME && run->since)
         snd_line_share_time(run, now - run->since);
     if (table->wanted & SND_LINE_MEMORY)
-        snd_line_memory_end(run, snd_line_place(table, run->line, SND_LINE_MEMORY));
+        end_line(run, snd_line_place(table, run->line, SND_LINE_MEMORY));
 }
 
 static struct snd_line_left *find_left(struct snd_line_thread      *mine,
@@ -145,7 +145,7 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
         if (snd_line_push(mine, frame, table)) {
             mine->top->line = index;
             mine->top->stamp = snd_line_stamp;
-            snd_line_memory_begin(mine->top);
+            begin_line(mine->top);
         }
         return;
     }
