@@ -828,12 +828,25 @@ def test_a_run_in_a_root_that_is_there_goes_on_at_a_step(tmp_path, monkeypatch):
     assert not tool.test_suite("trixie", False, "make test")[1] and entered == []  # there is none
     subprocess.run(["git", "init", "--quiet", tmp_path / "trixie/sonde"], check=True)
     lines, good = tool.test_suite("trixie", False, "make test")
-    assert good and entered[0] == "cd /sonde && make test" and len(entered) == len(list(tool.steps("trixie", False))) - 2
+    assert good and entered[0] == "cd /sonde && make test WERROR=false" and len(entered) == len(list(tool.steps("trixie", False))) - 2
     head = [subprocess.run(["git", "-C", tree, "rev-parse", "HEAD"], stdout=subprocess.PIPE, check=True).stdout
             for tree in (ROOT, tmp_path / "trixie/sonde")]
     assert head[0] == head[1]
     assert tool.test_suite("trixie", False, "bake")[0] == ["trixie: no step 'bake'; steps: make, make demo, make test, clang, gcc-13"]
     assert tool.run_in("trixie", "true") and entered[-1] == "cd /sonde && true"
+
+
+def test_a_warning_of_a_newer_compiler_fails_the_build_in_its_root(tmp_path, monkeypatch):
+    """`make` goes on after it."""
+    tool = load_tool("test-distros")
+    said = ["[1/2] Compiling C object x.o\n../src/x.c:7:3: warning: unused variable [-Wunused]\n", "[2/2] Linking target x\n"]
+    monkeypatch.setattr(tool, "PLACE", str(tmp_path))
+    monkeypatch.setattr(tool, "make_root", lambda suite, log: True)
+    monkeypatch.setattr(tool, "steps", lambda suite, quick: [("make", "make")])
+    monkeypatch.setattr(tool, "enter", lambda suite, command, log: log.write(said.pop(0)) and log.flush() or 0)
+    lines, good = tool.test_suite("sid", False, None)
+    assert not good and lines[0].endswith(": compiler warnings: 1") and "make: failed" in lines[0]
+    assert tool.test_suite("sid", False, None)[1]
 
 
 def test_the_names_that_a_release_is_asked_for_are_those_of_setup():
