@@ -202,6 +202,35 @@ def test_threads_have_the_names_they_began_with(tmp_path):
     assert {s["name"] for s in found if s["process"] == 1} <= {"in the child", "MainThread"}
 
 
+def test_descriptors_are_the_programs(tmp_path):
+    """Whatever the sampler opens, the program's files keep their numbers: during, after, and in a forked child."""
+    (tmp_path / "input").write_text("one\ntwo\nthree\n")
+    with open(tmp_path / "input") as given:
+        done = run(tmp_path, """
+            import os, sonde, sys, time
+            def files():
+                names = {}
+                for number in os.listdir("/proc/self/fd"):
+                    try: names[int(number)] = os.readlink(f"/proc/self/fd/{number}")
+                    except OSError: pass  # that of the folder itself
+                return names
+            before = files()
+            for _ in range(2):
+                with sonde.sample(hz=1000) as seen:
+                    end = time.monotonic() + 0.05
+                    while time.monotonic() < end: pass
+                    child = os.fork()
+                    if child == 0:
+                        time.sleep(0.02)
+                        os._exit(0 if os.readlink("/proc/self/fd/0") == before[0] else 1)
+                    assert os.waitpid(child, 0)[1] == 0
+                    assert files().items() >= before.items(), files()
+                assert files() == before, (files(), before)
+            print(sys.stdin.read().split())
+            """, stdin=given)
+    assert done.stdout == "['one', 'two', 'three']\n"
+
+
 @pytest.mark.alone
 def test_no_time_is_two_threads(tmp_path):
     """Many threads, looked at in turn: one lock is held once at a time, and no CPU is made up."""

@@ -61,9 +61,12 @@ struct snd_sampling_counts snd_sampling_counts(const struct snd_sampling *s)
     return s->counts;
 }
 
+/*
+ * Another thread may call this, or a forked child: what `self` has open is in the table of the sampling
+ * thread, and ends with it. That number here is a file of the program's.
+ */
 static void release(struct snd_sampling *s)
 {
-    snd_task_close(&s->self);
     snd_codes_release(&s->codes);
     snd_names_release(&s->names);
     snd_native_free(s->native);
