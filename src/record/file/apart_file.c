@@ -18,7 +18,7 @@ bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *
                       const char *name)
 {
     pthread_attr_t attributes;
-    sigset_t       all;
+    sigset_t       all, before;
 
     if (pthread_attr_init(&attributes) != 0)
         return false;
@@ -26,16 +26,10 @@ bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     sigdelset(&all, SIGBUS); /* its own fault: bus_errors.h */
-#ifdef __GLIBC__
-    pthread_attr_setsigmask_np(&attributes, &all);
-    bool is_created = snd_named_thread(thread, &attributes, start, argument, name) == 0;
-#else
     /* A new thread has the mask of its creator, which gets its own back at once. */
-    sigset_t before;
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool is_created = snd_named_thread(thread, &attributes, start, argument, name) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-#endif
     pthread_attr_destroy(&attributes);
     return is_created;
 }
