@@ -97,6 +97,21 @@ def test_lines_of_the_troubleshooting_are_ours():
         assert all(part.strip(" ,:()") in code for part in line.split("..")), line
 
 
+def test_each_view_is_explained():
+    """The page that says how to read them has every view, once, and no other."""
+    listed = subprocess.run([SONDE, "report", "--list"], capture_output=True, text=True, check=True).stdout
+    explained = re.findall(r"^### (\S+)$", (ROOT / "docs/VIEWS.md").read_text(), re.M)
+    assert sorted(explained) == sorted(line.split()[0] for line in listed.splitlines())
+
+
+def test_formats_of_the_questions_exist():
+    text = (ROOT / "docs/FAQ.md").read_text()
+    named = re.search(r"`sonde export --to (.*?)more:", text, re.S).group(1)
+    listed = subprocess.run([SONDE, "export", "--list"], capture_output=True, text=True, check=True).stdout
+    formats = re.findall(r"[\w-]+", named)
+    assert len(formats) >= 8 and set(formats) <= {line.split()[0] for line in listed.splitlines()}
+
+
 def test_options_of_coming_from_exist():
     """The commands on our side of its table are accepted by the parser."""
     text = (ROOT / "docs/COMING_FROM.md").read_text()
