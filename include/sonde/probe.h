@@ -5,6 +5,10 @@
  * A probe turns events of a framework, an interpreter or a device into calls of the recorder, and
  * names things by id. Ids belong to one recording: sonde_epoch() identifies it, 0 when nothing records.
  *
+ * Structs that a probe fills begin with struct_size, sizeof of the struct: they may grow at their end. One that
+ * states 0, or more than the library knows, is not recorded; a line on stderr says so, once. Elements of arrays
+ * (sonde_symbol, sonde_fact_member) have none: they keep their size.
+ *
  * Threads, errors: as in record.h.
  */
 #ifndef SONDE_PROBE_H
@@ -127,6 +131,7 @@ static inline void sonde_begin_id(uint32_t name, uint32_t shapes);
  * 16 bytes. Zero what does not apply; `fwd_thread` is SONDE_ATTR_FWD_THREAD's.
  */
 struct sonde_op_call {
+    size_t   struct_size;
     uint32_t name, shapes, strides, arguments; /* ids of interned things */
     uint32_t overload, stack, module;
     uint32_t scope;
@@ -193,14 +198,14 @@ SONDE_API uint32_t sonde_thread_of(uint32_t tid, const char *name);
 
 /* The same, of a thread of any process; and that it has ended, at sonde_clock() or 0: now. */
 struct sonde_thread_place {
+    size_t   struct_size;
     uint32_t pid, tid;   /* pid 0: the process that the recording is about */
     uint32_t parent_pid; /* of the process, 0 unknown */
-    uint32_t reserved;
-    uint64_t start; /* sonde_clock() when it began, 0: now */
+    uint64_t start;      /* sonde_clock() when it began, 0: now */
 };
 SONDE_API uint32_t sonde_thread_of_process(const struct sonde_thread_place *place,
                                            const char                      *name);
-SONDE_API void     sonde_thread_ended(uint32_t thread, uint64_t at);
+SONDE_API void     sonde_thread_end(uint32_t thread, uint64_t at);
 
 /* What a sampled thread was doing; none of the first three: idle. As in sonde/trace.h. */
 enum sonde_sampled_state {
@@ -211,6 +216,7 @@ enum sonde_sampled_state {
 };
 /* Consecutive samples of a thread with the same stack and state, up to now. */
 struct sonde_sample {
+    size_t   struct_size;
     uint32_t stack;      /* of sonde_intern_stack(); 0 none */
     uint32_t thread;     /* of sonde_thread_of(); 0: the caller */
     uint32_t state;      /* enum sonde_sampled_state */
@@ -225,6 +231,7 @@ SONDE_API void sonde_sample(const struct sonde_sample *sample);
  * of sonde_clock(). The thread must not have recorded an event between the first and the last of them.
  */
 struct sonde_sample_run {
+    size_t   struct_size;
     uint32_t stack, thread, state, samples; /* as above */
     uint64_t begin, end;
     uint64_t read;
@@ -236,13 +243,14 @@ SONDE_API void sonde_sample_run(const struct sonde_sample_run *run);
  * a range: ranges that begin in it may outlive it.
  */
 struct sonde_function_call {
+    size_t   struct_size;
     uint32_t frame;      /* of sonde_intern_frame_in() */
     uint32_t thread;     /* of sonde_thread_of(); 0: the caller */
     uint64_t start, end; /* sonde_clock() */
     uint32_t id, parent; /* of this call and of the calling one; unique in the process, from 1 */
     bool     resumed;    /* a generator or coroutine was resumed, not called */
 };
-SONDE_API void sonde_function_called(const struct sonde_function_call *call);
+SONDE_API void sonde_function_call(const struct sonde_function_call *call);
 
 /*
  * Work of a device (GPU), told after it was done. A queue is where it ran, a CUDA stream; the work is
@@ -257,10 +265,12 @@ enum sonde_work_kind {
     SONDE_WORK_OVERHEAD = 5,
 };
 struct sonde_queue {
+    size_t   struct_size;
     uint32_t device; /* type << 16 | index */
     uint32_t context, stream, flags;
 };
 struct sonde_work {
+    size_t   struct_size;
     uint32_t name, kind; /* of sonde_intern(); enum sonde_work_kind */
     uint32_t grid[3], block[3];
     uint32_t registers;                           /* of a thread */
@@ -269,6 +279,7 @@ struct sonde_work {
     uint64_t bytes;                               /* copied or filled */
 };
 struct sonde_device_run {
+    size_t   struct_size;
     uint64_t start, duration; /* of sonde_clock() */
     uint64_t node;            /* of a CUDA graph; 0 none */
     uint32_t work, queue;     /* ids; queue 0: none */
@@ -276,7 +287,7 @@ struct sonde_device_run {
 };
 SONDE_API uint32_t sonde_intern_queue(const struct sonde_queue *queue);
 SONDE_API uint32_t sonde_intern_work(const struct sonde_work *work);
-SONDE_API void     sonde_device_ran(const struct sonde_device_run *run);
+SONDE_API void     sonde_device_run(const struct sonde_device_run *run);
 #define SONDE_API_CALL(correlation, function, is_driver)         \
     (SONDE_CAST_(uint64_t, SONDE_CAST_(uint32_t, correlation)) | \
      SONDE_CAST_(uint64_t, (function)&0x7fffu) << 32 | SONDE_CAST_(uint64_t, !!(is_driver)) << 47)

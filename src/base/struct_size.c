@@ -13,7 +13,7 @@ enum sonde_status snd_struct_take(const void *given, void *used, size_t size, co
     memcpy(&stated, given, sizeof stated);
     if (stated < sizeof stated || stated > size)
         return snd_fail(err, SONDE_E_ARGUMENT,
-                        "options with struct_size %zu, expected %zu or that of an older header; "
+                        "a struct with struct_size %zu, expected %zu or that of an older header; "
                         "begin with %s, and build against this library",
                         stated, size, init);
     memcpy(used, given, stated);

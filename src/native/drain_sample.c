@@ -21,7 +21,8 @@ static uint32_t number_thread(struct snd_drain *d, struct snd_seen_thread *threa
                               uint64_t ns)
 {
     if (thread->id == 0) {
-        struct sonde_thread_place place = { .pid = thread->pid,
+        struct sonde_thread_place place = { .struct_size = sizeof place,
+                                            .pid = thread->pid,
                                             .tid = thread->tid,
                                             .parent_pid = parent };
         place.start = snd_drain_raw(d, ns);
@@ -35,6 +36,7 @@ void snd_drain_write(struct snd_drain *d, struct snd_seen_thread *thread, uint32
 {
     const struct snd_seen_process *process = snd_observed_process(&d->observed, thread->pid);
     struct sonde_sample            sample = {
+                   .struct_size = sizeof sample,
                    .stack = stack,
                    .thread = number_thread(d, thread, process ? process->parent : thread->parent,
                                 ns > covered ? ns - covered : ns),

@@ -31,7 +31,7 @@ static enum sonde_status load(struct snd_native_recorder *r, struct sonde_error 
         { "sonde_intern_stack", &r->stack },
         { "sonde_symbol", &r->symbol },
         { "sonde_thread_of_process", &r->thread },
-        { "sonde_thread_ended", &r->ended },
+        { "sonde_thread_end", &r->ended },
         { "sonde_sample", &r->sample },
         { "sonde_tally", &r->tally },
     };

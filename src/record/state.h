@@ -19,6 +19,7 @@
  *
  *   record_schema           the numbers of the public header are those of format/
  *   say                     a line to standard error
+ *   given                   structs that probes pass
  *   clock                   the clock that stamps events
  *   own_pages               memory of the recorder's own
  *   unload                  whether its code may be unmapped

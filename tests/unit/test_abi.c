@@ -127,6 +127,14 @@ static void options_begin_with_their_size(void **state)
     FIRST(sonde_samples_options);
     FIRST(sonde_cut);
     FIRST(sonde_results_head);
+    FIRST(sonde_op_call);
+    FIRST(sonde_thread_place);
+    FIRST(sonde_sample);
+    FIRST(sonde_sample_run);
+    FIRST(sonde_function_call);
+    FIRST(sonde_queue);
+    FIRST(sonde_work);
+    FIRST(sonde_device_run);
 #undef FIRST
 }
 

@@ -41,7 +41,9 @@ static void one_round(unsigned thread, unsigned i, uint32_t early)
     const int64_t        dims[2] = { thread, i };
     struct sonde_tensor  tensor = { SONDE_ARG_TENSOR, SONDE_FLOAT32, 2, dims };
     uint32_t             shapes = sonde_intern_shapes(&tensor, 1), stack = stack_of(thread, i);
-    struct sonde_op_call call = { .name = intern("call", thread, i), .stack = stack };
+    struct sonde_op_call call = { .struct_size = sizeof call,
+                                  .name = intern("call", thread, i),
+                                  .stack = stack };
     uint64_t             now = sonde_clock();
 
     sonde_begin_id(intern("range", thread, i), shapes);
@@ -51,8 +53,11 @@ static void one_round(unsigned thread, unsigned i, uint32_t early)
     sonde_end();
     sonde_attr(SONDE_ATTR_MODULE, intern("module", thread, i));
     sonde_end();
-    sonde_sample(&(struct sonde_sample){ .stack = stack, .state = SONDE_SAMPLED_ON_CPU });
-    sonde_function_called(&(struct sonde_function_call){
+    sonde_sample(&(struct sonde_sample){ .struct_size = sizeof(struct sonde_sample),
+                                         .stack = stack,
+                                         .state = SONDE_SAMPLED_ON_CPU });
+    sonde_function_call(&(struct sonde_function_call){
+        .struct_size = sizeof(struct sonde_function_call),
         .frame = sonde_intern_frame(intern("function", thread, i), 0, i),
         .start = now,
         .end = sonde_clock(),

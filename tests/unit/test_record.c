@@ -432,7 +432,8 @@ static void test_calls(void **state)
 
     options.chunk_bytes = 65536;
     recorded_start(&options);
-    struct sonde_op_call call = { .name = sonde_intern("aten::mm", 8),
+    struct sonde_op_call call = { .struct_size = sizeof call,
+                                  .name = sonde_intern("aten::mm", 8),
                                   .has_sequence = 1,
                                   .scope = 2 };
     uint32_t             id = sonde_intern_call(&call);

@@ -38,7 +38,9 @@ static void test_native_frames(void **state)
     (void)state;
     struct sonde_options      options = recorded_options("native.sonde");
     struct seen               seen = { .count = 0 };
-    struct sonde_thread_place child = { .pid = 90, .tid = 91, .parent_pid = 7 };
+    struct sonde_thread_place child = {
+        .struct_size = sizeof child, .pid = 90, .tid = 91, .parent_pid = 7
+    };
 
     recorded_start(&options);
     uint32_t file = sonde_intern("/lib/libx.so", 12), id = sonde_intern("ab12", 4);
@@ -50,10 +52,10 @@ static void test_native_frames(void **state)
     assert_int_equal(sonde_thread_of_process(&child, NULL), thread);
     assert_int_not_equal(sonde_thread_of(91, NULL), thread);
     struct sonde_sample sample = {
-        sonde_intern_stack(0, frame), thread, SONDE_SAMPLED_ON_CPU, 1, 1000, 0
+        sizeof sample, sonde_intern_stack(0, frame), thread, SONDE_SAMPLED_ON_CPU, 1, 1000, 0
     };
     sonde_sample(&sample);
-    sonde_thread_ended(thread, 0);
+    sonde_thread_end(thread, 0);
     assert_int_not_equal(sonde_thread_of_process(&child, NULL), thread); /* the tid again */
     struct sonde_symbol none = { 0, 0, 0, 0 };
     sonde_symbol(0, &none, 1);
@@ -90,10 +92,14 @@ static void test_sampled_threads(void **state)
     assert_int_not_equal(worker, 0);
     assert_int_equal(sonde_thread_of(77, NULL), worker);
     assert_int_not_equal(sonde_thread_of(78, NULL), worker);
-    struct sonde_sample sample = { one_stack(), worker, SONDE_SAMPLED_ON_CPU, 3, 3000, 0 };
+    struct sonde_sample sample = {
+        sizeof sample, one_stack(), worker, SONDE_SAMPLED_ON_CPU, 3, 3000, 0
+    };
     sonde_sample(&sample);
     assert_int_equal(sonde_thread_of(77, "worker"), worker);
-    sample = (struct sonde_sample){ 0, 0, 0, 1, 10000000000u, 0 }; /* longer than a field */
+    sample = (struct sonde_sample){
+        sizeof sample, 0, 0, 0, 1, 10000000000u, 0
+    }; /* longer than a field */
     sonde_sample(&sample);
     recorded_stop();
 
@@ -130,10 +136,10 @@ static void test_runs(void **state)
     recorded_start(&options);
     uint64_t                now = sonde_clock(), long_ago = now - ((uint64_t)UINT32_MAX + 1000);
     uint32_t                thread = sonde_thread_of(4242, "other");
-    struct sonde_sample_run run = { one_stack(), thread,    SONDE_SAMPLED_GIL, 7,
-                                    long_ago,    now - 500, now - 90 };
+    struct sonde_sample_run run = { sizeof run, one_stack(), thread,    SONDE_SAMPLED_GIL,
+                                    7,          long_ago,    now - 500, now - 90 };
     sonde_sample_run(&run);
-    run = (struct sonde_sample_run){ 0, thread, 0, 2, now - 500, now, now - 40 };
+    run = (struct sonde_sample_run){ sizeof run, 0, thread, 0, 2, now - 500, now, now - 40 };
     sonde_sample_run(&run);
     recorded_stop();
 
@@ -234,24 +240,23 @@ static void test_ends(void **state)
 {
     (void)state;
     struct sonde_options      options = recorded_options("ends.sonde");
-    struct sonde_thread_place places[] = { { .pid = 90, .tid = 90 },
-                                           { .pid = 90, .tid = 91 },
-                                           { .pid = 90, .tid = 92 },
-                                           { .pid = 90, .tid = 93 } };
+    struct sonde_thread_place places[4];
     uint32_t                  ids[4];
     uint64_t                  at;
 
     recorded_start(&options);
     at = sonde_clock();
     for (size_t i = 0; i < 4; i++) {
-        places[i].start = at;
+        places[i] = (struct sonde_thread_place){
+            .struct_size = sizeof places[i], .pid = 90, .tid = 90 + (uint32_t)i, .start = at
+        };
         ids[i] = sonde_thread_of_process(&places[i], i == 0 ? "child" : NULL);
     }
     uint64_t end = sonde_clock();
     usleep(2000);
-    sonde_thread_ended(ids[1], end);
-    sonde_thread_ended(ids[3], 0); /* now */
-    sonde_thread_ended(4000, at);  /* nobody */
+    sonde_thread_end(ids[1], end);
+    sonde_thread_end(ids[3], 0); /* now */
+    sonde_thread_end(4000, at);  /* nobody */
     assert_int_equal(sonde_thread_of_process(&places[0], NULL),
                      ids[0]); /* those that run are known still */
     assert_int_equal(sonde_thread_of_process(&places[2], NULL), ids[2]);

@@ -186,7 +186,7 @@ static struct {
 
 uint32_t snd_queue_id(uint32_t device, uint32_t context, uint32_t stream)
 {
-    struct sonde_queue queue = { CUDA_DEVICE_TYPE | device, context, stream, 0 };
+    struct sonde_queue queue = { sizeof queue, CUDA_DEVICE_TYPE | device, context, stream, 0 };
     size_t             at = (stream + context * 7u + device * 13u) % QUEUES;
 
     if (queues[at].id == 0 || memcmp(&queues[at].queue, &queue, sizeof queue) != 0) {

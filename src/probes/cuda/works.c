@@ -109,7 +109,8 @@ struct times {
 
 static void record_run(const struct times *times, uint32_t work)
 {
-    struct sonde_device_run run = { .node = times->node,
+    struct sonde_device_run run = { .struct_size = sizeof run,
+                                    .node = times->node,
                                     .work = work,
                                     .correlation = times->correlation };
 
@@ -123,7 +124,7 @@ static void record_run(const struct times *times, uint32_t work)
         return;
     run.queue = snd_queue_id(times->device, times->context, times->stream);
     check_call(&run);
-    sonde_device_ran(&run);
+    sonde_device_run(&run);
     count(SND_GPU_RECORDS, 1);
 }
 
@@ -131,7 +132,9 @@ static void read_kernel(const void *record)
 {
     const struct cupti_kernel *kernel = record;
     const struct times         times = TIMES_OF(kernel);
-    struct sonde_work          work = { .kind = SND_WORK_KERNEL, .registers = kernel->registers };
+    struct sonde_work          work = { .struct_size = sizeof work,
+                                        .kind = SND_WORK_KERNEL,
+                                        .registers = kernel->registers };
 
     for (int i = 0; i < 3; i++) {
         work.grid[i] = (uint32_t)kernel->grid[i];
@@ -144,11 +147,12 @@ static void read_kernel(const void *record)
 }
 
 /* A record of either kind of copy. */
-#define COPY_OF(copy)                                                                              \
-    (struct sonde_work)                                                                            \
-    {                                                                                              \
-        .kind = SND_WORK_COPY, .copy_kind = (copy)->copy_kind, .source_kind = (copy)->source_kind, \
-        .target_kind = (copy)->target_kind, .bytes = (copy)->bytes                                 \
+#define COPY_OF(copy)                                                       \
+    (struct sonde_work)                                                     \
+    {                                                                       \
+        .struct_size = sizeof(struct sonde_work), .kind = SND_WORK_COPY,    \
+        .copy_kind = (copy)->copy_kind, .source_kind = (copy)->source_kind, \
+        .target_kind = (copy)->target_kind, .bytes = (copy)->bytes          \
     }
 
 static void read_copy(const struct times *times, struct sonde_work work)
@@ -177,7 +181,8 @@ static void read_memset(const void *record)
 {
     const struct cupti_memset *fill = record;
     const struct times         times = TIMES_OF(fill);
-    struct sonde_work          work = { .kind = SND_WORK_FILL,
+    struct sonde_work          work = { .struct_size = sizeof work,
+                                        .kind = SND_WORK_FILL,
                                         .target_kind = fill->memory_kind,
                                         .bytes = fill->bytes };
 
@@ -188,15 +193,16 @@ static void read_memset(const void *record)
 static void read_overhead(const void *record)
 {
     const struct cupti_overhead *overhead = record;
-    struct sonde_work            work = { .kind = SND_WORK_OVERHEAD };
-    struct sonde_device_run      run = { .start = snd_gpuclock_ticks(overhead->start) };
+    struct sonde_work            work = { .struct_size = sizeof work, .kind = SND_WORK_OVERHEAD };
+    struct sonde_device_run      run = { .struct_size = sizeof run,
+                                         .start = snd_gpuclock_ticks(overhead->start) };
 
     work.name = snd_overhead_name(overhead->overhead_kind);
     run.duration = snd_gpuclock_ticks(overhead->end) - run.start;
     run.work = snd_work_id(&work);
     if (run.start >= first_ticks && run.start < atomic_load(&flush_ticks) &&
         overhead->end >= overhead->start)
-        sonde_device_ran(&run);
+        sonde_device_run(&run);
 }
 
 static const struct {

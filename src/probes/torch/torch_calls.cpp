@@ -29,6 +29,7 @@ NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags,
 {
     struct sonde_op_call call = {};
 
+    call.struct_size = sizeof call;
     call.name = sonde_intern(fn.name(), strlen(fn.name()));
     if (fn.scope() != at::RecordScope::FUNCTION)
         call.scope = static_cast<uint32_t>(fn.scope()) + 1;

@@ -23,6 +23,7 @@ void snd_sampling_set_now_(struct snd_sampling *s)
 void snd_sampling_write_run_(struct snd_sampling *s, struct snd_sampling_thread *t)
 {
     const struct sonde_sample_run run = {
+        .struct_size = sizeof run,
         .stack = t->run.stack.id,
         .thread = t->record,
         .state = t->run.state,

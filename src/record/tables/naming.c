@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/references.h"
+#include "record/given.h"
 #include "record/tables/intern.h"
 #include "record/thread/lane.h"
 #include "record/tables/late_table.h"
@@ -370,6 +371,10 @@ uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame)
 
 uint32_t sonde_intern_call(const struct sonde_op_call *call)
 {
+    struct sonde_op_call room;
+
+    if (!(call = SND_GIVEN(call, &room)))
+        return 0;
     struct snd_call_record record = {
         .name = call->name,
         .shapes = call->shapes,
@@ -391,6 +396,10 @@ uint32_t sonde_intern_call(const struct sonde_op_call *call)
 
 uint32_t sonde_intern_queue(const struct sonde_queue *queue)
 {
+    struct sonde_queue room;
+
+    if (!(queue = SND_GIVEN(queue, &room)))
+        return 0;
     struct snd_queue_record record = { queue->device, queue->context, queue->stream, queue->flags };
 
     return intern_alone(SND_REC_QUEUE, &record, sizeof record);
@@ -398,6 +407,10 @@ uint32_t sonde_intern_queue(const struct sonde_queue *queue)
 
 uint32_t sonde_intern_work(const struct sonde_work *work)
 {
+    struct sonde_work room;
+
+    if (!(work = SND_GIVEN(work, &room)))
+        return 0;
     struct snd_work_record record = {
         .name = work->name,
         .kind = work->kind,

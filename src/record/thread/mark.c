@@ -7,6 +7,7 @@
 #include "format/fields.h"
 #include "format/references.h"
 #include "record/tables/intern.h"
+#include "record/given.h"
 #include "record/thread/lane.h"
 #include "record/tables/naming.h"
 
@@ -276,13 +277,14 @@ void sonde_link(uint32_t kind, bool arrives, uint64_t id)
 
 void sonde_sample(const struct sonde_sample *sample)
 {
+    struct sonde_sample room;
+
+    if (sonde_epoch() == 0 || !(sample = SND_GIVEN(sample, &room)))
+        return;
     uint32_t samples = sample->samples < SND_SAMPLE_COUNT_MAX ? sample->samples
                                                               : SND_SAMPLE_COUNT_MAX;
     uint64_t left = sample->covered_ns;
     uint32_t stack = sample->stack;
-
-    if (sonde_epoch() == 0)
-        return;
     /* A duration that does not fit the field takes several events; samples are counted once. */
     do {
         uint64_t covered = left < UINT32_MAX ? left : UINT32_MAX;
@@ -302,12 +304,13 @@ void sonde_sample(const struct sonde_sample *sample)
 
 void sonde_sample_run(const struct sonde_sample_run *run)
 {
+    struct sonde_sample_run room;
+
+    if (sonde_epoch() == 0 || !(run = SND_GIVEN(run, &room)))
+        return;
     uint64_t samples = run->samples < SND_SAMPLE_COUNT_MAX ? run->samples : SND_SAMPLE_COUNT_MAX;
     uint64_t from = run->begin < run->end ? run->begin : run->end;
     uint32_t stack = run->stack;
-
-    if (sonde_epoch() == 0)
-        return;
     /* A duration that does not fit the field takes several events; samples are counted once. */
     do {
         uint64_t ticks = run->end - from < UINT32_MAX ? run->end - from : UINT32_MAX;
@@ -330,19 +333,26 @@ void sonde_sample_run(const struct sonde_sample_run *run)
     } while (from < run->end);
 }
 
-void sonde_function_called(const struct sonde_function_call *call)
+void sonde_function_call(const struct sonde_function_call *call)
 {
-    struct sonde_function_call it = *call;
+    struct sonde_function_call room, it;
 
-    if (sonde_epoch() != 0 && enter_with(4, SND_INTENT_OTHER, &it.frame, 0)) {
+    if (sonde_epoch() == 0 || !(call = SND_GIVEN(call, &room)))
+        return;
+    it = *call;
+    if (enter_with(4, SND_INTENT_OTHER, &it.frame, 0)) {
         sonde_lane_function(&sonde_lane_, &it);
         snd_lane_leave();
     }
 }
 
 /* Stamped with when it began, which was some time ago: readers do not expect these in order. */
-void sonde_device_ran(const struct sonde_device_run *run)
+void sonde_device_run(const struct sonde_device_run *run)
 {
+    struct sonde_device_run room;
+
+    if (sonde_epoch() == 0 || !(run = SND_GIVEN(run, &room)))
+        return;
     uint32_t work = run->work, queue = run->queue;
     bool     is_short = run->node == 0 && run->duration <= UINT32_MAX;
     uint8_t  kind = is_short         ? SND_EV_DEVICE_SHORT
@@ -350,7 +360,7 @@ void sonde_device_ran(const struct sonde_device_run *run)
                                      : SND_EV_DEVICE;
     size_t   count = SND_KIND_WORDS(kind);
 
-    if (sonde_epoch() == 0 || !enter_with(count + snd_late_room(queue), SND_INTENT_OTHER, &work, 0))
+    if (!enter_with(count + snd_late_room(queue), SND_INTENT_OTHER, &work, 0))
         return;
     if (!snd_late_define(queue))
         queue = 0;

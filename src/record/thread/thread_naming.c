@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "record/thread/lane.h"
+#include "record/given.h"
 #include "record/tables/naming.h"
 #include "record/tables/sampled_threads.h"
 
@@ -21,9 +22,11 @@ void sonde_thread_name(const char *name)
 
 uint32_t sonde_thread_of_process(const struct sonde_thread_place *place, const char *name)
 {
-    uint32_t id = 0;
+    struct sonde_thread_place room;
+    uint32_t                  id = 0;
 
-    if (snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
+    if (!(place = SND_GIVEN(place, &room)) ||
+        snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
         return 0;
     uint32_t text = name && *name ? snd_intern_text(name, strlen(name)) : 0;
     snd_lock();
@@ -41,12 +44,12 @@ uint32_t sonde_thread_of_process(const struct sonde_thread_place *place, const c
 
 uint32_t sonde_thread_of(uint32_t tid, const char *name)
 {
-    struct sonde_thread_place place = { .tid = tid };
+    struct sonde_thread_place place = { .struct_size = sizeof place, .tid = tid };
 
     return sonde_thread_of_process(&place, name);
 }
 
-void sonde_thread_ended(uint32_t thread, uint64_t at)
+void sonde_thread_end(uint32_t thread, uint64_t at)
 {
     if (snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
         return;

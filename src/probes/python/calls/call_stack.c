@@ -94,6 +94,7 @@ void snd_calls_write_event_(struct snd_calls_thread *t, const struct snd_calls_e
     if (SND_UNLIKELY(f->epoch != epoch))
         f = snd_calls_interned_(entry->function, epoch);
     const struct sonde_function_call call = {
+        .struct_size = sizeof call,
         .frame = f->frame,
         .thread = t == snd_calls_self_ ? 0 : sonde_thread_of(t->tid, NULL),
         .start = entry->start,
@@ -106,7 +107,7 @@ void snd_calls_write_event_(struct snd_calls_thread *t, const struct snd_calls_e
         sonde_lane_function(sonde_lane_own(), &call);
         sonde_lane_leave(sonde_lane_own());
     } else {
-        sonde_function_called(&call);
+        sonde_function_call(&call);
     }
 }
 

@@ -27,6 +27,7 @@ uint32_t kernel_call_slow(const Kernel *kernel, const PlaceSlot *place)
 {
     struct sonde_op_call call = {};
 
+    call.struct_size = sizeof call;
     call.name = sonde_intern(kernel->name->data(), kernel->name->size());
     call.stack = place->stack;
     call.module = place->module;

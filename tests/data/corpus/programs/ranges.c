@@ -59,7 +59,8 @@ static void what_probes_record(void)
     uint32_t frame = sonde_intern_frame_in(function, 10, file, 12);
     uint32_t native = sonde_intern_native(sonde_intern("gemm", 4), sonde_intern("libm.so", 7));
     uint32_t stack = sonde_intern_stack(sonde_intern_stack(0, frame), native);
-    struct sonde_op_call call = { .name = sonde_intern("aten::mm", 8),
+    struct sonde_op_call call = { .struct_size = sizeof call,
+                                  .name = sonde_intern("aten::mm", 8),
                                   .stack = stack,
                                   .scope = 0,
                                   .has_sequence = 1,
@@ -69,7 +70,8 @@ static void what_probes_record(void)
         sonde_begin_call(id, i);
         sonde_end();
     }
-    struct sonde_sample sample = { .stack = stack,
+    struct sonde_sample sample = { .struct_size = sizeof sample,
+                                   .stack = stack,
                                    .state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU,
                                    .samples = 3,
                                    .covered_ns = 3000000 };
@@ -79,9 +81,9 @@ static void what_probes_record(void)
         words[0] = 4, words[1] = 4000;
     uint64_t                   now = sonde_clock();
     struct sonde_function_call python = {
-        .frame = frame, .start = now - 1000, .end = now, .id = 1
+        .struct_size = sizeof python, .frame = frame, .start = now - 1000, .end = now, .id = 1
     };
-    sonde_function_called(&python);
+    sonde_function_call(&python);
 }
 
 int main(int count, char **arguments)
