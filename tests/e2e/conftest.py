@@ -4,6 +4,7 @@ import gc
 import os
 import resource
 import signal
+import sysconfig
 import time
 
 import pytest
@@ -77,6 +78,17 @@ def pytest_collection_finish():
 
 def pytest_unconfigure():
     gc.unfreeze()
+
+
+# --------------------------------------------------------- what a Python without the interpreter lock refuses
+
+def pytest_collection_modifyitems(items):
+    """--line-memory: that it is refused there is tried by test_python_free.py; a test that is given it as a parameter has nothing to see."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return
+    for item in items:
+        if "line-memory" in repr(getattr(item, "callspec", None) and item.callspec.params):
+            item.add_marker(pytest.mark.skip(reason="this Python has no interpreter lock: the memory of lines is refused"))
 
 
 # --------------------------------------------------------- the report page in a browser (page_tools.py)

@@ -331,8 +331,9 @@ def test_in_a_container(tmp_path, python, include):
         outer.communicate()
     found = samples(tmp_path / "t.sonde")
     assert {sample["tid"] for sample in found} == ours and len(ours) == 5
-    whole = sum(s["covered_ns"] for s in found if s["functions"][0] == "busy" and s["state"] & GIL)
-    assert 0.5e9 < whole < 1.5e9
+    # without the lock two threads are busy at once, and how much of the time each runs is the machine's affair
+    state, least, most = (ON_CPU, 0, 2.5e9) if FREE else (GIL, 0.5e9, 1.5e9)
+    assert least < sum(s["covered_ns"] for s in found if s["functions"][0] == "busy" and s["state"] & state) < most
     assert all(s["state"] == 0 for s in found if "sleeper" in s["functions"])
 
 

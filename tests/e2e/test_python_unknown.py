@@ -103,7 +103,7 @@ def test_probes_without_what_is_known_of_a_version(tmp_path):
     shutil.copytree(os.path.dirname(sonde.__file__), package, ignore=shutil.ignore_patterns("__pycache__", "_python.*.so"))
 
     def compile_one(number):
-        words = [word for word in shlex.split(made[number]["command"]) if word != "ccache"]
+        words = [word for word in shlex.split(made[number]["command"]) if os.path.basename(word) != "ccache"]
         words[words.index("-o") + 1] = str(tmp_path / f"{number}.o")
         for option in ("-MQ", "-MF"):
             words[words.index(option) + 1] = str(tmp_path / f"{number}.d")
@@ -112,7 +112,7 @@ def test_probes_without_what_is_known_of_a_version(tmp_path):
         list(pool.map(compile_one, range(len(made))))
     library = glob.glob(f"{made[0]['directory']}/src/libsonde_record.so.1")[0]
     compiler = shlex.split(made[0]["command"])
-    compiler = compiler[1] if compiler[0] == "ccache" else compiler[0]
+    compiler = compiler[os.path.basename(compiler[0]) == "ccache"]
     subprocess.run([compiler, "-shared", "-o", package / NAME, *glob.glob(f"{tmp_path}/*.o"), library, "-lpthread", "-ldl",
                     f"-Wl,-rpath,{folder_of_the_recorder()}"], check=True)
     (tmp_path / "prog.py").write_text(PROGRAM)

@@ -58,9 +58,7 @@ class _Watch:
     """Hands the code of named functions to their probes as it is loaded."""
 
     def __init__(self):
-        from ._sources import keep_unfiled
         self.wanted = []  # (option, Name, session)
-        self.keep_unfiled = keep_unfiled
         self.stand_in = None  # _decorated.Finder, until the program mentions what it stands in for
 
     def add(self, option, names, session):
@@ -69,7 +67,8 @@ class _Watch:
 
     def begin(self, stand_in):
         from .. import _python
-        self.stand_in, self.mentions = stand_in, _python.mentions
+        from ._sources import keep_unfiled
+        self.stand_in, self.mentions, self.keep_unfiled = stand_in, _python.mentions, keep_unfiled
         _python.watch_code(self)
 
     def __call__(self, code):
@@ -122,10 +121,10 @@ def _start_named(watch, starts, first):
 
 def start_decorator(starts, first):
     """The probes that take functions by name; and `@profile`, wherever the program has it from."""
-    from . import _decorated
     watch = _Watch()
     sessions = _start_named(watch, starts, first)
     if sessions:
+        from . import _decorated  # needs the recorder, which a package of another Python need not have for this one
         builtins.profile = profile = _decorated.Profile(sessions)
         for package in _decorated.PEERS:
             after_import(package, lambda module: _decorated.take_over(module, profile))
