@@ -19,6 +19,8 @@ void exercise_codec(const uint8_t *data, size_t size);
  * aborts if it does not.
  */
 void exercise_yaml(const uint8_t *data, size_t size);
+/* Imports a trace of another tool's, and does with the result all that is done with a trace; aborts if that is damaged. */
+void exercise_import(const uint8_t *data, size_t size);
 /* Takes it for an ELF file, a perf map, the kernel's list of symbols and for mangled names of Rust's. */
 void exercise_symbols(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * fuzz/replay.c - the harnesses without libFuzzer, as an ordinary test.
  *
  *     replay ROUNDS FILE...     each file as it is, truncated, and changed ROUNDS times;
- *                               NAME.yml is a pipeline file, NAME.dwarf an ELF file of which the
+ *                               NAME.yml is a pipeline file, NAME.json a trace of another tool's, NAME.dwarf an ELF file of which the
  *                               DWARF matters, NAME.map, NAME.names,
  *                               NAME.frames (.eh_frame) and ELF files are symbols, anything else a trace
  *
@@ -101,11 +101,9 @@ static exercise_fn *choose(const char *path, const uint8_t *bytes, size_t size)
     static const struct {
         const char  *suffix;
         exercise_fn *exercise;
-    } kinds[] = { { ".yml", exercise_yaml },
-                  { ".dwarf", exercise_dwarf },
-                  { ".map", exercise_symbols },
-                  { ".names", exercise_symbols },
-                  { ".frames", exercise_symbols } };
+    } kinds[] = { { ".yml", exercise_yaml },      { ".json", exercise_import },
+                  { ".dwarf", exercise_dwarf },   { ".map", exercise_symbols },
+                  { ".names", exercise_symbols }, { ".frames", exercise_symbols } };
     const char *suffix = strrchr(path, '.');
 
     for (size_t i = 0; suffix && i < sizeof kinds / sizeof kinds[0]; i++)

@@ -35,6 +35,15 @@ SONDE_API SONDE_CHECKED enum sonde_status sonde_check(const char *path, struct s
 SONDE_API SONDE_CHECKED enum sonde_status sonde_pack(const char *path, const char *out_path,
                                                      int level, struct sonde_error *err);
 
+/*
+ * Writes a packed trace of a file of another tool's: JSON of torch.profiler (Kineto), Chrome or Perfetto, plain or gzip's
+ * (docs/IMPORT.md). `out_path` is written aside and then renamed. `level`: as above. sonde_trace_open() reads
+ * such files as they are, in the same way.
+ * Errors: SONDE_E_FORMAT (no event that can be read; line and byte), SONDE_E_IO, SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
+ */
+SONDE_API SONDE_CHECKED enum sonde_status sonde_import(const char *path, const char *out_path,
+                                                       int level, struct sonde_error *err);
+
 /* One session's part of a trace that several share: docs/FORMAT.md, Sessions. */
 struct sonde_span {
     uint64_t begin, end; /* raw clock; both are part of it */

@@ -67,6 +67,7 @@ enum sonde_tally_kind {
     SONDE_TALLY_NATIVE_WAITS = 13,      /* key, other 0 */
     SONDE_TALLY_FUNCTION_COUNTERS = 14, /* key: a frame; other: a counter's number */
     SONDE_TALLY_COUNTERS_READ = 15,     /* the recorder's own */
+    SONDE_TALLY_IMPORT = 20,            /* of imported files, not of recordings */
     SONDE_TALLY_SAMPLER_GAPS = 16,      /* key, other 0 */
     SONDE_TALLY_STACK_COUNTERS = 17,    /* key: a stack; other: a counter's number */
     SONDE_TALLY_NATIVE_RESTS = 18,      /* key, other 0 */

@@ -75,6 +75,22 @@ static enum sonde_status add_file(struct sonde_trace *trace, const char *path,
     return status == SONDE_OK ? add_source(trace, source, err) : status;
 }
 
+/* The same of a file that is another tool's: what it says is put into a trace that nobody else sees. */
+static enum sonde_status add_foreign(struct sonde_trace *trace, const char *path,
+                                     struct sonde_error *err)
+{
+    struct snd_source source;
+    enum sonde_status status = snd_source_import(&source, path, err);
+
+    return status == SONDE_OK ? add_source(trace, source, err) : status;
+}
+
+static enum sonde_status add_any(struct sonde_trace *trace, const char *path,
+                                 struct sonde_error *err)
+{
+    return snd_source_is_foreign(path) ? add_foreign(trace, path, err) : add_file(trace, path, err);
+}
+
 static int compare_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -125,6 +141,39 @@ static bool is_visible(const char *name, const void *user)
     return name[0] != '.';
 }
 
+/* Whether a name is that of a trace which torch.profiler writes for TensorBoard; or of any JSON, if `loosely`. */
+static bool is_foreign_name(const char *path, bool loosely)
+{
+    static const char *const ends[] = { ".pt.trace.json", ".pt.trace.json.gz", ".json",
+                                        ".json.gz" };
+    size_t                   length = strlen(path);
+
+    for (size_t i = 0; i < (loosely ? 4u : 2u); i++) {
+        size_t end = strlen(ends[i]);
+        if (length > end && strcmp(path + length - end, ends[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Traces of other tools in a folder. Those that are none are passed over; `why` has the last reason. */
+static enum sonde_status add_foreign_files(struct sonde_trace *trace, char **list, uint32_t count,
+                                           struct sonde_error *why)
+{
+    bool loosely = trace->process_count == 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_foreign_name(list[i], loosely) || !snd_source_is_foreign(list[i]))
+            continue;
+        enum sonde_status one = add_foreign(trace, list[i], why);
+        if (one == SONDE_E_NOMEM)
+            return one;
+        trace->refused += one == SONDE_E_IO ||
+                          (one == SONDE_E_FORMAT && is_foreign_name(list[i], false));
+    }
+    return SONDE_OK;
+}
+
 /* Every trace in the folder; what is none is passed over, what is a damaged one is counted. */
 static enum sonde_status add_folder(struct sonde_trace *trace, const char *path,
                                     struct sonde_error *err)
@@ -145,6 +194,8 @@ static enum sonde_status add_folder(struct sonde_trace *trace, const char *path,
         else if (one == SONDE_E_VERSION || one == SONDE_E_IO)
             trace->refused++;
     }
+    if (status == SONDE_OK && add_foreign_files(trace, list, count, &why) != SONDE_OK)
+        status = fail_memory(err);
     free_list(list, count);
     if (status == SONDE_OK && trace->process_count == 0) {
         if (trace->refused > 0)
@@ -398,6 +449,8 @@ static enum sonde_status add_path(struct sonde_trace *trace, const char *path,
         return snd_fail_os(err, SONDE_E_IO, "cannot open the trace %s", path);
     if (S_ISDIR(st.st_mode))
         return add_folder(trace, path, err);
+    if (snd_source_is_foreign(path))
+        return add_foreign(trace, path, err);
     enum sonde_status status = add_file(trace, path, err);
     return status == SONDE_OK ? add_siblings(trace, path, err) : status;
 }
@@ -433,7 +486,7 @@ static enum sonde_status find_path(struct sonde_trace *trace, const void *path,
 static enum sonde_status find_file(struct sonde_trace *trace, const void *path,
                                    struct sonde_error *err)
 {
-    return add_file(trace, path, err);
+    return add_any(trace, path, err);
 }
 
 static enum sonde_status find_memory(struct sonde_trace *trace, const void *source,

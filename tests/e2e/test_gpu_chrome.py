@@ -14,16 +14,18 @@ import pytest
 
 import torch_gpu_traces
 from cli_tools import read
-from torch_gpu_traces import NAMES, convert, needs_gen_lines
+from torch_gpu_traces import NAMES, convert, needs_gen_lines, original
 
 pytestmark = needs_gen_lines
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=[(name, way) for way in ("recorded", "imported") for name in NAMES],
+                ids=lambda param: "-".join(param))
 def pair(request, tmp_path_factory):
     """(torch's trace, ours)"""
-    folder, name = tmp_path_factory.mktemp("chrome"), request.param
-    path = convert(name, folder, functions=name == "train_stack")
+    folder, (name, way) = tmp_path_factory.mktemp("chrome"), request.param
+    path = convert(name, folder, functions=name == "train_stack") if way == "recorded" else \
+        original(name, folder, functions=True)
     read("export", "--to", "chrome", "-o", folder / "ours.json", path)
     theirs = torch_gpu_traces.load(name, "trace")
     with open(folder / "ours.json") as file:
@@ -41,7 +43,8 @@ def numbered(trace):
     for e in trace["traceEvents"]:
         if e["ph"] == "M" or e.get("cat") in ("Trace", "fwdbwd") or "cat" not in e:
             continue
-        args = {k: v for k, v in e.get("args", {}).items() if k not in ("External id", "Ev Idx")}
+        # An operator's call stack follows from torch's Python functions around it, and we write it.
+        args = {k: v for k, v in e.get("args", {}).items() if k not in ("External id", "Ev Idx", "Call stack")}
         for key in ("blocks per SM", "warps per SM", "memory bandwidth (GB/s)"):
             if key in args:
                 args[key] = float(args[key])

@@ -18,7 +18,7 @@ import pytest
 
 import torch_gpu_traces
 from cli_tools import read
-from torch_gpu_traces import NAMES, convert, needs_gen_lines
+from torch_gpu_traces import NAMES, convert, needs_gen_lines, original
 
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
 from torch.autograd import DeviceType, profiler_util  # noqa: E402
@@ -35,10 +35,12 @@ pytestmark = needs_gen_lines
 OVERHEAD = "Activity Buffer Request"
 
 
-@pytest.fixture(scope="module")
-def traces(tmp_path_factory):
+@pytest.fixture(scope="module", params=["recorded", "imported"])
+def traces(request, tmp_path_factory):
+    """Traces as the probes would have recorded them, and torch's own files as they are."""
     folder = tmp_path_factory.mktemp("gpu")
-    return {name: convert(name, folder) for name in NAMES}
+    make = convert if request.param == "recorded" else original
+    return {name: make(name, folder) for name in NAMES}
 
 
 class Result:

@@ -372,6 +372,31 @@ class Converter:
         return path
 
 
+def original(name, folder, functions=False):
+    """torch's own file of that name, as sonde reads it, with its Python functions if wanted; its path."""
+    trace = load(name, "trace")
+    events = [e for e in trace["traceEvents"] if functions or e.get("cat") != "python_function"]
+    if name != TWO and len(events) == len(trace["traceEvents"]):
+        return DATA / f"{name}.trace.json.gz"
+    path = pathlib.Path(folder) / f"{name}.json"
+
+    class Digits(float):
+        """A time by its digits: a float has fewer."""
+        def __repr__(self):
+            return self.text
+
+    def shown(value):
+        if isinstance(value, decimal.Decimal):
+            number = Digits(value)
+            number.text = str(value)
+            return number
+        if isinstance(value, dict):
+            return {k: shown(v) for k, v in value.items()}
+        return [shown(v) for v in value] if isinstance(value, list) else value
+    path.write_text(json.dumps(shown({**trace, "traceEvents": events})))
+    return path
+
+
 def convert(name, folder, functions=False, stacks=False):
     """The trace of that name as one of sonde's; its path."""
     path = pathlib.Path(folder) / f"{name}{'-functions' if functions else ''}{'-stacks' if stacks else ''}.sonde"

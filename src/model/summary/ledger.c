@@ -38,6 +38,13 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
         { SND_TALLY_GPU, SND_GPU_UNASKED, SND_LEDGER_unasked_gpu_work },
         { SND_TALLY_COUNTERS_READ, SND_COUNTERS_READ_ABSENT, SND_LEDGER_absent_counters },
         { SND_TALLY_COUNTERS_READ, SND_COUNTERS_READ_SCALED, SND_LEDGER_scaled_counters },
+        { SND_TALLY_IMPORT, SND_IMPORT_LOST, SND_LEDGER_unread_events },
+        { SND_TALLY_IMPORT, SND_IMPORT_REPAIRED, SND_LEDGER_repaired_events },
+        { SND_TALLY_IMPORT, SND_IMPORT_UNMAPPED, SND_LEDGER_unmapped_events },
+        { SND_TALLY_IMPORT, SND_IMPORT_DERIVED, SND_LEDGER_derived_events },
+        { SND_TALLY_IMPORT, SND_IMPORT_ROUNDED, SND_LEDGER_rounded_times },
+        { SND_TALLY_IMPORT, SND_IMPORT_DROPPED, SND_LEDGER_unkept_arguments },
+        { SND_TALLY_IMPORT, SND_IMPORT_CUT, SND_LEDGER_cut_text },
         { SND_TALLY_HEAP_PROCESS, SND_HEAP_PROCESS_UNSEEN, SND_LEDGER_unseen_heap_calls },
         { SND_TALLY_HEAP_PROCESS, SND_HEAP_PROCESS_UNKNOWN, SND_LEDGER_unknown_frees },
     };
@@ -87,6 +94,8 @@ static void fill_calls(struct snd_ledger *l, const struct sonde_trace *trace, ui
         l->counts[SND_LEDGER_switched_calls]++;
         snprintf(l->switched, sizeof l->switched, "%s", value.bytes);
     }
+    if (snd_meta_find(trace, process, SND_META_IMPORT_UNMAPPED, &value))
+        snprintf(l->unmapped, sizeof l->unmapped, "%s", value.bytes);
     for (size_t i = 0; i < SND_COUNT_OF(said); i++)
         if (snd_meta_find(trace, process, said[i].meta, &value))
             l->counts[said[i].count] += strtoull(value.bytes, NULL, 10);
@@ -218,6 +227,8 @@ static bool is_note(const struct snd_ledger *l, size_t key)
     case SND_LEDGER_warmup_events:
     case SND_LEDGER_unmatched_frees:
     case SND_LEDGER_unasked_gpu_work:
+    case SND_LEDGER_derived_events:
+    case SND_LEDGER_unkept_arguments:
         return true;
     default:
         return false;
@@ -256,6 +267,8 @@ static const char *choose_advice(const struct snd_ledger *l, size_t key, const c
         return l->uncounted;
     case SND_LEDGER_switched_calls:
         return l->switched;
+    case SND_LEDGER_unmapped_events:
+        return l->unmapped;
     case SND_LEDGER_no_gpu_work:
         return l->absent;
     case SND_LEDGER_not_closed:

@@ -21,6 +21,7 @@ struct snd_ledger {
     int      os_error;       /* why the file could not be extended, or 0 */
     int      child_error;    /* errno of the latest forked process without a trace */
     char     uncounted[224]; /* operators without FLOPs, with their shares of the time */
+    char     unmapped[160];  /* kinds of events of an imported file that have no place in a trace */
     char     switched[192];  /* why Python calls were not seen in the way chosen first */
     char     absent[192];    /* why GPUs were not recorded */
     uint64_t early_ns;       /* by how much work of a GPU began too early, at most */

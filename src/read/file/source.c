@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/files/fd_io.h"
+#include "import/import.h"
 
 /* Without O_NONBLOCK, opening a pipe in the folder would block for ever. */
 static int open_file(const char *path)
@@ -49,6 +50,40 @@ enum sonde_status snd_source_open(struct snd_source *source, const char *path, b
 fail_stat:
     close(fd);
     return status;
+}
+
+bool snd_source_is_foreign(const char *path)
+{
+    char        head[256];
+    struct stat st;
+    int         fd = open_file(path);
+    ssize_t     got = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+                          ? read(fd, head, sizeof head)
+                          : -1;
+
+    if (fd >= 0)
+        close(fd);
+    return got > 0 && snd_import_may_be(head, (size_t)got);
+}
+
+enum sonde_status snd_source_import(struct snd_source *source, const char *path,
+                                    struct sonde_error *err)
+{
+    struct stat       st;
+    int               fd;
+    enum sonde_status status = snd_import_aside(path, &fd, err);
+
+    *source = (struct snd_source){ .fd = -1 };
+    if (status != SONDE_OK)
+        return status;
+    source->fd = fd;
+    source->path = strdup(path);
+    if (!source->path || fstat(fd, &st) != 0) {
+        snd_source_release(source);
+        return snd_fail(err, SONDE_E_NOMEM, "cannot open the trace %s: out of memory", path);
+    }
+    source->size = (uint64_t)st.st_size;
+    return SONDE_OK;
 }
 
 void snd_source_release(struct snd_source *source)

@@ -29,6 +29,11 @@ struct snd_source {
  */
 SND_CHECKED enum sonde_status snd_source_open(struct snd_source *source, const char *path,
                                               bool keep, struct sonde_error *err);
+/* Whether the file may be a trace of another tool's (import/import.h), by its first bytes. */
+bool snd_source_is_foreign(const char *path);
+/* Opens such a file, as the trace that it is imported to. Errors: as snd_import(). */
+SND_CHECKED enum sonde_status snd_source_import(struct snd_source *source, const char *path,
+                                                struct sonde_error *err);
 void                          snd_source_release(struct snd_source *source);
 
 /* Copies up to `size` bytes at `offset`; returns how many: fewer at the end or on failure. */
