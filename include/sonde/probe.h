@@ -180,6 +180,13 @@ enum sonde_attr {
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 
 /*
+ * Which process of a job this is, where the environment did not say so or said something else: in this file and in those of
+ * later cycles and of children. `source`: who knows it (a literal); `backend` of its communication, or NULL.
+ */
+SONDE_API void sonde_rank(uint32_t rank, uint32_t world_size, const char *source,
+                          const char *backend);
+
+/*
  * Ends out of order. sonde_end_at: of the range inside which `inner` others of the thread are
  * open, and stay so. sonde_end_key: of the range that was given this SONDE_ATTR_KEY (48 bits),
  * by any thread.

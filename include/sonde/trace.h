@@ -40,6 +40,7 @@ struct sonde_process {
     uint32_t    pid, parent_pid;
     uint32_t    rank, world_size; /* or SONDE_NONE */
     uint32_t    cycle;            /* of the schedule */
+    uint32_t    local_rank;       /* among the processes of its host, or SONDE_NONE */
     const char *host, *program, *path;
     int64_t     start_ns, stop_ns; /* on the trace's axis; stop: the latest known moment */
     int64_t     start_real_ns;     /* since 1970, of start_ns */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "read/walk/device_work.h"
+#include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
 #include "read/reader.h"
 #include "read/walk/trace_walk.h"
@@ -310,9 +311,10 @@ static bool show_process(struct sonde_trace *trace, struct snd_process *p)
     struct sonde_process         *s = &p->shown;
 
     s->pid = h->pid;
-    s->parent_pid = h->parent_pid;
+    s->parent_pid = h->parent_pid ? h->parent_pid : h->started_by;
     s->rank = h->rank;
     s->world_size = h->world_size;
+    s->local_rank = SONDE_NONE;
     s->cycle = h->cycle;
     s->host = snd_arena_copy(&trace->arena, h->host, strlen(h->host));
     s->program = snd_arena_copy(&trace->arena, h->program, strlen(h->program));
@@ -410,26 +412,64 @@ static uint64_t find_steps_from(const struct sonde_trace *trace, uint32_t proces
                : 0;
 }
 
-static enum sonde_status finish(struct sonde_trace *trace, struct sonde_error *err)
+/* A number of the fact RANK, if it is one. */
+static void take_number(const struct snd_fact *fact, unsigned field, uint32_t *number)
 {
-    enum sonde_status status = SONDE_OK;
+    int64_t value = snd_fact_number(fact, field, -1);
 
-    if (!snd_texts_add(&trace->names, "(unknown)", 9, &trace->unknown_name))
-        return fail_memory(err);
+    if (value >= 0 && value < SONDE_NONE)
+        *number = (uint32_t)value;
+}
+
+/* What became known of its rank after its file was begun. True: its place among the processes changes. */
+static bool take_rank(const struct sonde_trace *trace, uint32_t process)
+{
+    struct snd_process    *p = &trace->processes[process];
+    uint32_t               at = 0, before = p->header.rank;
+    const struct snd_fact *fact = snd_fact_next(trace, process, SND_FACT_OF_RANK, &at);
+
+    if (!fact)
+        return false;
+    take_number(fact, SND_FIELD_RANK_RANK, &p->header.rank);
+    take_number(fact, SND_FIELD_RANK_WORLD_SIZE, &p->header.world_size);
+    take_number(fact, SND_FIELD_RANK_LOCAL_RANK, &p->shown.local_rank);
+    p->shown.rank = p->header.rank;
+    p->shown.world_size = p->header.world_size;
+    return p->header.rank != before;
+}
+
+/* Header and tables of each process; then they are in their order. */
+static enum sonde_status read_processes(struct sonde_trace *trace, struct sonde_error *err)
+{
+    bool is_moved = false;
+
     lay_on_axis(trace);
     qsort(trace->processes, trace->process_count, sizeof *trace->processes, compare_process);
-    for (uint32_t i = 0; i < trace->process_count && status == SONDE_OK; i++) {
+    for (uint32_t i = 0; i < trace->process_count; i++) {
         struct snd_process *p = &trace->processes[i];
         if (!show_process(trace, p))
             return fail_memory(err);
-        status = snd_chunks_find(p, err);
+        enum sonde_status status = snd_chunks_find(p, err);
         if (status == SONDE_OK)
             status = snd_tables_read(trace, p, err);
+        if (status != SONDE_OK)
+            return status;
         scale_process(p);
-        if (status == SONDE_OK) {
-            p->steps_from = find_steps_from(trace, i);
-            status = find_stop(p, err);
-        }
+        p->steps_from = find_steps_from(trace, i);
+        is_moved |= take_rank(trace, i);
+    }
+    if (is_moved)
+        qsort(trace->processes, trace->process_count, sizeof *trace->processes, compare_process);
+    return SONDE_OK;
+}
+
+static enum sonde_status finish(struct sonde_trace *trace, struct sonde_error *err)
+{
+    if (!snd_texts_add(&trace->names, "(unknown)", 9, &trace->unknown_name))
+        return fail_memory(err);
+    enum sonde_status status = read_processes(trace, err);
+    for (uint32_t i = 0; i < trace->process_count && status == SONDE_OK; i++) {
+        status = find_stop(&trace->processes[i], err);
         if (status == SONDE_OK && !show_threads(trace, i))
             status = fail_memory(err);
     }

@@ -143,6 +143,14 @@ enum snd_phase {
     SND_FORKED,  /* in a forked child: the file is made at the first event */
 };
 
+/* Which process of a job it is; numbers may be SND_UNKNOWN. */
+struct snd_job {
+    uint32_t    rank, world_size, local_rank;
+    const char *source;    /* who said so: a variable of the environment, or options */
+    char        name[256]; /* of the job, plain ASCII, as is the next */
+    char        backend[64];
+};
+
 struct snd_recording {
     pthread_mutex_t lock;
     pthread_cond_t  wake;    /* of the supply thread */
@@ -165,7 +173,7 @@ struct snd_recording {
     uint64_t              max_bytes;
     size_t                chunk_bytes;
     bool                  keep_last, overwrite;
-    uint32_t              rank, world_size;
+    struct snd_job        job;
     uint32_t              subject_pid;          /* the process that the recording is about */
     char                  subject_program[256]; /* what it runs; empty: /proc says */
     struct sonde_schedule schedule;

@@ -15,7 +15,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Where the name is not in the call itself: (file, argument) and what it stands for. "*": others check it.
 INDIRECT = {
     ("src/probes/python/program/child_env.c", "VARIABLE"): {"SONDE_TRACE"},
-    ("src/record/options/environment.c", "name"): {"RANK", "WORLD_SIZE"},
+    ("src/record/options/environment.c", "name"): {
+        "RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+        "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+    ("src/record/options/environment.c", "launchers[0].job[k]"): {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"},
+    ("src/record/options/environment.c", "by->job[k]"): {
+        "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"},
     ("src/cli/options/view_options.c", "names[i]"): {"LC_ALL", "LC_CTYPE", "LANG"},
     ("src/cli/run/run_library.c", "library->variable"):
         {"LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"},

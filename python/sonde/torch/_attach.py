@@ -4,7 +4,7 @@ import json
 import sys
 
 from .. import _record, _recording
-from . import _compiled as _generated, _cuda
+from . import _compiled as _generated, _cuda, _distributed
 from ._probe import library
 
 _compiled = None  # the switch for compiled code, while it is on
@@ -98,6 +98,7 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
         _compiled = _CompiledRanges()
         _compiled.put_on()
     _generated.record(modules, kernels)
+    _distributed.watch()
     if cuda:
         _cuda.start(share)
 
@@ -110,6 +111,7 @@ def detach():
         attach(**_of_run)
         return
     _generated.record(False)
+    _distributed.forget()
     _record.torch_stop()
     if _compiled is not None:
         _compiled.take_off()

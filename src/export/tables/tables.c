@@ -401,6 +401,15 @@ static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
 
 /* --------------------------------------------------------------------- the rest */
 
+/* A number, or null: unknown. */
+static void add_known(struct writer *w, uint32_t number)
+{
+    if (number == SONDE_NONE)
+        add_null(w);
+    else
+        add_number(w, number);
+}
+
 static void write_processes(struct writer *w)
 {
     add_string(w, "version");
@@ -421,6 +430,9 @@ static void write_processes(struct writer *w)
         add_number(w, p->stop_ns);
         add_number(w, p->start_real_ns);
         add_number(w, p->closed);
+        add_known(w, p->rank);
+        add_known(w, p->local_rank);
+        add_known(w, p->world_size);
         end_row(w, SND_TABLE_processes);
         for (uint32_t n = 0; sonde_trace_metadata(w->trace, i, n, &key, &value); n++) {
             add_number(w, i);

@@ -82,6 +82,8 @@ static void put_process(struct dump *dump, uint32_t index)
     snd_json_uint(json, "parent_pid", process->parent_pid);
     if (process->rank != SONDE_NONE)
         snd_json_uint(json, "rank", process->rank);
+    if (process->local_rank != SONDE_NONE)
+        snd_json_uint(json, "local_rank", process->local_rank);
     if (process->world_size != SONDE_NONE)
         snd_json_uint(json, "world_size", process->world_size);
     snd_json_uint(json, "cycle", process->cycle);

@@ -66,15 +66,17 @@ struct snd_range {
     uint64_t awaited;            /* AWAITED attribute: raw ticks */
     uint32_t name, shapes, stack, module, compiled;
     uint32_t strides, arguments, overload, fwd_thread, keywords;
-    uint32_t children;     /* direct ones so far */
-    uint32_t node;         /* the consumer's own: tree.c, events.c, modules.c */
-    uint32_t python_depth; /* Python frames on the stack when it began; 0: not recorded */
-    uint8_t  scope;        /* enum sonde_scope */
-    uint8_t  formula;      /* enum snd_flops_answer, once judged */
-    bool     judged;       /* its FLOPs are known */
-    bool     claimed;      /* an ancestor's FLOPs are counted already */
-    bool     hidden;       /* not handed over */
-    bool     is_op;        /* made by a framework: a CALL, or it has a scope */
+    uint32_t collective;          /* COLLECTIVE attribute: a string's id; 0: it is none */
+    int64_t  collective_sequence; /* of its group, or SND_NO_SEQUENCE */
+    uint32_t children;            /* direct ones so far */
+    uint32_t node;                /* the consumer's own: tree.c, events.c, modules.c */
+    uint32_t python_depth;        /* Python frames on the stack when it began; 0: not recorded */
+    uint8_t  scope;               /* enum sonde_scope */
+    uint8_t  formula;             /* enum snd_flops_answer, once judged */
+    bool     judged;              /* its FLOPs are known */
+    bool     claimed;             /* an ancestor's FLOPs are counted already */
+    bool     hidden;              /* not handed over */
+    bool     is_op;               /* made by a framework: a CALL, or it has a scope */
     bool     is_async, unfinished;
 };
 

@@ -83,6 +83,7 @@ static bool ask_kind(struct snd_assembly *a, struct snd_lane *lane, const struct
     struct snd_range              r = { .name = snd_name_of(lane->from, call->name),
                                         .shapes = call->shapes,
                                         .sequence = SND_NO_SEQUENCE,
+                                        .collective_sequence = SND_NO_SEQUENCE,
                                         .claimed = claimed,
                                         .is_op = true };
 

@@ -33,6 +33,7 @@ struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *la
     r->range.name = number;
     r->range.shapes = shapes;
     r->range.sequence = SND_NO_SEQUENCE;
+    r->range.collective_sequence = SND_NO_SEQUENCE;
     r->range.serial = ++lane->begins;
     r->range.is_op = is_op;
     r->range.hidden = !a->consumer.as_recorded && (a->name_flags[number] & SND_NAME_HIDDEN) &&

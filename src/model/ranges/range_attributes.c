@@ -37,6 +37,8 @@ static uint32_t *find_number(struct snd_range *r, uint8_t key)
         return &r->strides;
     case SND_ATTR_KEYWORDS:
         return &r->keywords;
+    case SND_ATTR_COLLECTIVE:
+        return &r->collective;
     case SND_ATTR_PYTHON_DEPTH:
         return &r->python_depth;
     default:
@@ -77,6 +79,9 @@ void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct s
         break;
     case SND_ATTR_SEQUENCE:
         r->sequence = (int64_t)(value & INT64_MAX);
+        break;
+    case SND_ATTR_COLLECTIVE_SEQUENCE:
+        r->collective_sequence = (int64_t)(value & INT64_MAX);
         break;
     case SND_ATTR_SCOPE: /* torch's number plus one */
         r->scope = snd_scope_of(value);

@@ -142,7 +142,7 @@ static uint64_t count_deep(const struct sonde_trace *trace, const struct snd_pro
 static bool is_child(const struct sonde_trace *trace, const struct snd_process *p)
 {
     for (uint32_t i = 0; i < trace->process_count; i++)
-        if (trace->processes[i].shown.pid == p->shown.parent_pid && &trace->processes[i] != p)
+        if (trace->processes[i].shown.pid == p->header.parent_pid && &trace->processes[i] != p)
             return true;
     return false;
 }

@@ -94,12 +94,17 @@ FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &
     else
         begin(thread, epoch, call,
               { fn.seqNr(), may_end_elsewhere(fn) ? key_of(fn) : 0, fn.handle() });
+    if (UNLIKELY(fn.scope() == at::RecordScope::USER_SCOPE)) {
 #ifndef SND_PYFRAMES_MISSING
-    if (UNLIKELY(fn.scope() == at::RecordScope::USER_SCOPE))
         note_depth();
 #endif
+        if (fn.isAsync())
+            note_carried(epoch);
+    }
     if (UNLIKELY(is_collective(fn, 0)))
         note_collective(fn);
+    if (is_group_call(fn.name()) && fn.scope() == at::RecordScope::FUNCTION)
+        return note_group_call(fn, epoch);
     return nullptr;
 }
 
@@ -216,7 +221,7 @@ at::RecordFunctionCallback make_callback(uint32_t flags)
     /*
      * Only the scopes that occur: the autograd engine allocates for each enabled one at each node.
      */
-    callback.needsInputs(flags & SONDE_TORCH_SHAPES)
+    callback.needsInputs(flags & (SONDE_TORCH_SHAPES | SONDE_TORCH_COLLECTIVES))
         .scopes({ at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
                   at::RecordScope::TORCHSCRIPT_FUNCTION, at::RecordScope::USER_SCOPE });
     return callback;
@@ -361,6 +366,17 @@ extern "C" int sonde_torch_start(const struct sonde_torch_options *options)
         undo_diversions();
         return -1;
     }
+}
+
+extern "C" void sonde_torch_collectives(void)
+{
+    std::lock_guard<std::mutex> guard(control);
+
+    if (!is_on || settings.flags & (SONDE_TORCH_SHAPES | SONDE_TORCH_COLLECTIVES))
+        return;
+    settings.flags |= SONDE_TORCH_COLLECTIVES;
+    at::removeCallback(handle);
+    handle = at::addGlobalCallback(make_callback(settings.flags));
 }
 
 extern "C" void sonde_torch_stop(void)

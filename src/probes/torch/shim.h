@@ -23,6 +23,8 @@
  *             MODULE_CALL and MODULE_RETURN where a module's call begins and ends. In compiled code
  *             COMPILED, by what the compiler said of its kernels; its C++ kernels are ranges.
  *   OVERLOADS OVERLOAD of each operator that has one.
+ *   COLLECTIVES, SHAPES   COLLECTIVE and COLLECTIVE_SEQUENCE of each call of a process group, and of the
+ *             asynchronous range of its work.
  * And as metadata of each trace file: "torch.thread TID", torch's number of an OS thread;
  * "torch.probe", what is on and how; the notes.
  *
@@ -57,6 +59,7 @@ enum sonde_torch_flag {
     SONDE_TORCH_EMPTY = 64, /* callbacks that do nothing: what torch's own part costs */
     SONDE_TORCH_OPEN_FRAMES =
         128, /* STACKS: frames that are open now have the line that they are in, as torch's */
+    SONDE_TORCH_COLLECTIVES = 256, /* what calls of process groups transfer: inputs are looked at */
 };
 
 struct sonde_torch_options {
@@ -68,6 +71,12 @@ struct sonde_torch_options {
 
 /* 0; or -1 with one line in sonde_torch_error(). Started twice: the second one's options hold. */
 SONDE_TORCH_API int sonde_torch_start(const struct sonde_torch_options *options);
+
+/*
+ * There is a process group: from now on COLLECTIVES. Not before, since torch then hands over the inputs of every operator,
+ * which takes it time.
+ */
+SONDE_TORCH_API void sonde_torch_collectives(void);
 
 /* Leaves torch as it was found. Ranges that are open then are not ended. */
 SONDE_TORCH_API void sonde_torch_stop(void);

@@ -79,6 +79,18 @@ static PyObject *record_path(PyObject *module, PyObject *unused)
 
 /* ------------------------------------------------------------- marks by hand */
 
+static PyObject *record_rank(PyObject *module, PyObject *args)
+{
+    unsigned    rank, world_size;
+    const char *backend;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "IIs:rank", &rank, &world_size, &backend))
+        return NULL;
+    sonde_rank(rank, world_size, "torch.distributed", backend);
+    Py_RETURN_NONE;
+}
+
 static PyObject *record_metadata(PyObject *module, PyObject *args)
 {
     PyObject *texts[2], *bytes[2] = { NULL, NULL };
@@ -217,6 +229,9 @@ static PyMethodDef methods[] = {
       "schedule_action(schedule, step) -> int: 0 none, 1 warm-up, 2 record, 3 record and save" },
     { "new_session", METHOD(record_new_session), METH_NOARGS,
       "new_session() -> int: a number, from 1, that no session of this process has had" },
+    { "rank", METHOD(record_rank), METH_VARARGS,
+      "rank(rank, world_size, backend): which process of a job this is, as torch.distributed has "
+      "it" },
     { "metadata", METHOD(record_metadata), METH_VARARGS, "metadata(key, value): about the run" },
     { "fact", METHOD(snd_py_record_fact), METH_VARARGS,
       "fact(kind, members, subject='', number=0): what is said of the run, typed; members are "
@@ -231,6 +246,8 @@ static PyMethodDef methods[] = {
     { "torch_start", METHOD(torch_start), METH_VARARGS | METH_KEYWORDS,
       "torch_start(library, flags, module_function=None, notes=None): torch's operators from now "
       "on" },
+    { "torch_collectives", METHOD(snd_py_torch_collectives), METH_NOARGS,
+      "torch_collectives(): from now on, what calls of process groups transfer" },
     { "torch_stop", METHOD(snd_py_torch_stop), METH_NOARGS, NULL },
     { "torch_describe", METHOD(snd_py_torch_describe), METH_NOARGS,
       "torch_describe() -> str: what is recorded of torch and how, as JSON" },

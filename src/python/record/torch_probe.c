@@ -19,6 +19,7 @@ static struct {
     /* NULL: the probe that needs no C++ compiler has no modules. */
     void (*compiled)(void *, int, const struct sonde_torch_line *, size_t);
     void *(*kernel)(void *, const char *);
+    void (*collectives)(void);
 } probe;
 
 static void *find_symbol(const char *name)
@@ -47,9 +48,11 @@ static int open_probe(PyObject *(*error_class)(void), const char *path)
     memcpy(&probe.stop, &symbols[1], sizeof symbols[1]);
     memcpy(&probe.error, &symbols[2], sizeof symbols[2]);
     memcpy(&probe.describe, &symbols[3], sizeof symbols[3]);
-    void *more[] = { find_symbol("sonde_torch_compiled"), find_symbol("sonde_torch_kernel") };
+    void *more[] = { find_symbol("sonde_torch_compiled"), find_symbol("sonde_torch_kernel"),
+                     find_symbol("sonde_torch_collectives") };
     memcpy(&probe.compiled, &more[0], sizeof more[0]);
     memcpy(&probe.kernel, &more[1], sizeof more[1]);
+    memcpy(&probe.collectives, &more[2], sizeof more[2]);
     return 1;
 }
 
@@ -116,6 +119,18 @@ PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyO
     free_notes(list);
     if (result != 0)
         return PyErr_Format(error_class(), "%s", probe.error());
+    Py_RETURN_NONE;
+}
+
+PyObject *snd_py_torch_collectives(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    if (probe.collectives) {
+        Py_BEGIN_ALLOW_THREADS
+        probe.collectives();
+        Py_END_ALLOW_THREADS
+    }
     Py_RETURN_NONE;
 }
 

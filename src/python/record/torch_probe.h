@@ -14,6 +14,8 @@
 /* torch_start(library, flags, module_function=None, notes=None); `error_class` gives what it raises. */
 PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyObject *kwargs);
 /* Methods without arguments. */
+/* There is a process group: what its collectives transfer is recorded from now on. */
+PyObject *snd_py_torch_collectives(PyObject *module, PyObject *unused);
 PyObject *snd_py_torch_stop(PyObject *module, PyObject *unused);
 PyObject *snd_py_torch_describe(PyObject *module, PyObject *unused);
 /* torch_compiled(code, is_backward, lines), torch_kernel(kernel, name): see their docstrings. */

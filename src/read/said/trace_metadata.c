@@ -83,7 +83,7 @@ uint32_t snd_meta_root(const struct sonde_trace *trace, uint32_t process)
 {
     for (uint32_t steps = 0; steps < trace->process_count; steps++) {
         const struct snd_process *p = &trace->processes[process];
-        uint32_t                  parent = find_pid(trace, p, p->shown.parent_pid);
+        uint32_t                  parent = find_pid(trace, p, p->header.parent_pid);
         if (parent == UINT32_MAX)
             break;
         process = parent;

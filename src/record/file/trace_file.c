@@ -305,9 +305,10 @@ static void fill_header(struct snd_file_header *h)
     h->boot_id = read_boot_id();
     h->pid = snd_subject();
     h->parent_pid = snd_rec.parent_pid;
-    h->rank = snd_rec.rank;
-    h->world_size = snd_rec.world_size;
+    h->rank = snd_rec.job.rank;
+    h->world_size = snd_rec.job.world_size;
     h->cycle = snd_rec.cycle;
+    h->started_by = snd_subject() == (uint32_t)getpid() ? (uint32_t)getppid() : 0;
     h->early = snd_clock_early();
     h->start = snd_clock_pair_now();
     h->max_bytes = snd_rec.max_bytes;

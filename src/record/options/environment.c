@@ -4,18 +4,74 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "record/say.h"
 #include "record/options/step_schedule.h"
 
-uint32_t snd_environment_number(const char *name, uint32_t given)
+/* The number that a variable holds, or UINT32_MAX. */
+static uint32_t read_number(const char *name)
 {
     const char *text = secure_getenv(name);
 
-    if (given != UINT32_MAX || !text || !*text)
-        return given;
+    if (!text || *text < '0' || *text > '9')
+        return UINT32_MAX;
     char         *end;
     unsigned long value = strtoul(text, &end, 10);
     return *end == '\0' && value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+/* Launchers, the innermost first: SLURM may start torchrun, whose processes have both's variables. */
+static const struct launcher {
+    const char *rank, *world_size, *local_rank;
+    const char *job[3]; /* what the processes of one job have in common */
+} launchers[] = {
+    { "RANK", "WORLD_SIZE", "LOCAL_RANK", { "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT" } },
+    { "OMPI_COMM_WORLD_RANK",
+      "OMPI_COMM_WORLD_SIZE",
+      "OMPI_COMM_WORLD_LOCAL_RANK",
+      { "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", NULL } },
+    { "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", { "PMI_JOBID", NULL } },
+    { "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", { "SLURM_JOB_ID", "SLURM_STEP_ID", NULL } },
+};
+
+void snd_plain_append(char *text, size_t size, const char *value)
+{
+    size_t length = strlen(text);
+
+    if (!value)
+        return;
+    if (length > 0 && length + 1 < size)
+        text[length++] = ' ';
+    for (; *value && length + 1 < size; value++)
+        if (*value >= ' ' && *value < 127 && *value != '"' && *value != '\\')
+            text[length++] = *value;
+    text[length] = '\0';
+}
+
+void snd_environment_rank(uint32_t given_rank, uint32_t given_world_size)
+{
+    struct snd_job *job = &snd_rec.job;
+
+    *job = (struct snd_job){ given_rank, given_world_size, UINT32_MAX, "options", "", "" };
+    for (size_t i = 0; i < SND_COUNT_OF(launchers); i++) {
+        const struct launcher *by = &launchers[i];
+        uint32_t               rank = read_number(by->rank);
+        if (rank == UINT32_MAX)
+            continue;
+        if (job->rank == UINT32_MAX) {
+            job->rank = rank;
+            job->source = by->rank;
+        }
+        if (job->world_size == UINT32_MAX)
+            job->world_size = read_number(by->world_size);
+        job->local_rank = read_number(by->local_rank);
+        for (size_t k = 0; k < SND_COUNT_OF(by->job) && by->job[k]; k++)
+            snd_plain_append(job->name, sizeof job->name, secure_getenv(by->job[k]));
+        return;
+    }
+    /* A program that gives its processes their ranks itself has the meeting place at least. */
+    for (size_t k = 0; k < SND_COUNT_OF(launchers[0].job); k++)
+        snd_plain_append(job->name, sizeof job->name, secure_getenv(launchers[0].job[k]));
 }
 
 const char *snd_environment_others(void)

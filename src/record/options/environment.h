@@ -14,8 +14,14 @@
 /* Where a process records that may not write to the place of the others; NULL: nowhere. */
 const char *snd_environment_others(void);
 
-/* `given`, unless that is UINT32_MAX (unknown): then the number that the variable holds, if any. */
-uint32_t snd_environment_number(const char *name, uint32_t given);
+/*
+ * Which process of a job it is, as its launcher says: torchrun (and whoever sets the same variables), SLURM, Open MPI, PMI.
+ * Fills in snd_rec.job where `given` does not say it: UINT32_MAX is unknown.
+ */
+void snd_environment_rank(uint32_t given_rank, uint32_t given_world_size);
+
+/* Adds a value (NULL: nothing) after a blank; what would not be plain in JSON is left out. */
+void snd_plain_append(char *text, size_t size, const char *value);
 
 /*
  * Whether allocations are all that `sonde run` records. Then a helper thread would do little, and

@@ -79,8 +79,7 @@ enum sonde_status snd_options_take(const struct sonde_options *o, struct sonde_e
     snd_rec.on_cycle = given.on_cycle;
     snd_rec.user = given.user;
     snd_rec.overwrite = given.overwrite;
-    snd_rec.rank = snd_environment_number("RANK", given.rank);
-    snd_rec.world_size = snd_environment_number("WORLD_SIZE", given.world_size);
+    snd_environment_rank(given.rank, given.world_size);
     snd_rec.subject_pid = given.subject_pid;
     snprintf(snd_rec.subject_program, sizeof snd_rec.subject_program, "%s",
              given.subject_program ? given.subject_program : "");

@@ -357,6 +357,24 @@ bool sonde_under_run(void)
     return result;
 }
 
+void sonde_rank(uint32_t rank, uint32_t world_size, const char *source, const char *backend)
+{
+    struct snd_job *job = &snd_rec.job;
+
+    snd_fork_notice();
+    snd_lock();
+    if (snd_rec.phase != SND_IDLE) {
+        job->rank = rank;
+        job->world_size = world_size;
+        job->source = source;
+        job->backend[0] = '\0';
+        snd_plain_append(job->backend, sizeof job->backend, backend);
+    }
+    if (snd_rec.phase == SND_OPEN)
+        snd_metadata_rank();
+    snd_unlock();
+}
+
 void sonde_metadata(const char *key, const char *value)
 {
     snd_fork_notice();

@@ -94,9 +94,31 @@ static void write_roof(void)
         snd_metadata_write(snd_meta_key(SND_META_MACHINE_ROOF), roof, strlen(roof));
 }
 
+void snd_metadata_rank(void)
+{
+    const struct snd_job *job = &snd_rec.job;
+    char                  text[512];
+    int                   n = 0;
+
+    if (job->rank == SND_UNKNOWN)
+        return;
+    n = snprintf(text, sizeof text, "{\"rank\": %u", job->rank);
+    if (job->local_rank != SND_UNKNOWN)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", \"local_rank\": %u", job->local_rank);
+    if (job->world_size != SND_UNKNOWN)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", \"world_size\": %u", job->world_size);
+    n += snprintf(text + n, sizeof text - (size_t)n, ", \"source\": \"%s\", \"job\": \"%s\"",
+                  job->source, job->name);
+    if (job->backend[0])
+        n += snprintf(text + n, sizeof text - (size_t)n, ", \"backend\": \"%s\"", job->backend);
+    n += snprintf(text + n, sizeof text - (size_t)n, "}");
+    snd_metadata_write(snd_meta_key(SND_META_JOB_RANK), text, (size_t)n);
+}
+
 void snd_metadata_begin(void)
 {
     write_command_line();
+    snd_metadata_rank();
     write_roof();
     write_notes();
 }

@@ -19,4 +19,7 @@ void snd_metadata_keep(const char *key, const char *value);
 /* A file begins: writes the command line and the pairs kept so far. */
 void snd_metadata_begin(void);
 
+/* Which process of a job it is, if that is known. Lock held. */
+void snd_metadata_rank(void);
+
 #endif

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of many ranks: which rank a process is, however it was launched; its collectives."""
+import json
+import os
+import pathlib
+import sys
+
+import pytest
+import warm_torch
+from cli_tools import sonde
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+# What each launcher sets, and what must be recorded of it: rank, local rank, world size, job.
+LAUNCHERS = {
+    "torchrun": ({"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "j", "SLURM_PROCID": "2"},
+                 (5, 1, 8, "j")),
+    "slurm": ({"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0"},
+              (3, 1, 4, "77 0")),
+    "openmpi": ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_SIZE": "3"},
+                (2, 0, 3, "")),
+    "pmi": ({"PMI_RANK": "1", "PMI_SIZE": "2"}, (1, None, 2, "")),
+    "nobody": ({"SLURM_PROCID": "x"}, (None, None, None, None)),
+}
+ALL = {name for variables, _ in LAUNCHERS.values() for name in variables} | {"MASTER_ADDR", "MASTER_PORT"}
+
+
+def processes(trace):
+    return json.loads(sonde("export", trace, "--to", "json", "-o", "-").stdout)["processes"]
+
+
+def metadata(process, key):
+    found = [json.loads(pair["value"]) for pair in process["metadata"] if pair["key"] == key]
+    return found[-1] if found else {}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_environment(launcher, tmp_path):
+    variables, (rank, local_rank, world_size, job) = LAUNCHERS[launcher]
+    environment = {name: value for name, value in os.environ.items() if name not in ALL} | variables
+    sonde("run", "--functions", "-o", tmp_path / "t", "--", sys.executable, "-c", "sum(range(9))", env=environment)
+    process, = processes(tmp_path / "t")
+    assert (process.get("rank"), process.get("local_rank"), process.get("world_size")) == (rank, local_rank, world_size)
+    assert metadata(process, "job.rank").get("job") == job
+    assert process["parent_pid"] > 1 and process["host"]
+
+
+@pytest.fixture(scope="module")
+def spawned(tmp_path_factory):
+    """Two ranks of which no variable says so; the second learns its rank in the middle of its recording."""
+    folder = tmp_path_factory.mktemp("spawned")
+    environment = {name: value for name, value in os.environ.items() if name not in ALL}
+    environment |= {"RENDEZVOUS": f"file://{folder}/meet", "OMP_NUM_THREADS": "1"}
+    ranks = warm_torch.run_together([((PROGRAMS / "spawned_rank.py", folder / f"{rank}.sonde", rank),
+                                      {"env": environment}) for rank in range(2)])
+    assert [rank.returncode for rank in ranks] == [0, 0], ranks
+    return folder
+
+
+def test_torch_distributed_knows(spawned):
+    for rank in range(2):
+        process, = processes(spawned / f"{rank}.sonde")
+        assert (process["rank"], process["world_size"]) == (rank, 2)
+        assert metadata(process, "job.rank")["source"] == "torch.distributed"
+        assert metadata(process, "job.group 0") == {"description": "default_pg", "size": 2, "backend": "gloo"}
+        assert metadata(process, "job.group 1")["ranks"] == [0, 1]
+
+
+def test_what_a_collective_says(spawned):
+    """Its call, and the work of gloo's own thread, which ends when it is complete: the same of both."""
+    events = json.loads(sonde("export", spawned / "1.sonde", "--to", "json", "-o", "-").stdout)["events"]
+    said, name = {}, None
+    for event in events:
+        name = event["name"] if event["kind"] == "begin" else name
+        if event["kind"] == "attr" and event["key"].startswith("COLLECTIVE"):
+            said.setdefault(name, {})[event["key"]] = event["value"]
+    call, work = said["c10d::allreduce_"], said["gloo:all_reduce"]
+    assert call == work
+    members = json.loads(call["COLLECTIVE"])
+    assert members["In msg nelems"] == members["Out msg nelems"] == 1000
+    assert (members["dtype"], members["Group size"], members["Process Group Name"]) == ("Float", 2, "0")
+    gathered = json.loads(said["c10d::_allgather_base_"]["COLLECTIVE"])
+    assert (gathered["In msg nelems"], gathered["Out msg nelems"]) == (1000, 2000)
+    assert said["c10d::_allgather_base_"]["COLLECTIVE_SEQUENCE"] == call["COLLECTIVE_SEQUENCE"] + 1
