@@ -541,6 +541,8 @@ enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_s
         st = walk(&w, err);
     if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(gpu_work))
         st = snd_sql_gpu_rows(trace, row, user, &w.stopped, err);
+    if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(collectives))
+        st = snd_sql_collective_rows(trace, row, user, &w.stopped, err);
     if (st == SONDE_OK && !w.stopped && wanted & OF_STACK_COUNTERS)
         st = write_stack_counters(&w, err);
     if (st == SONDE_OK && !w.stopped) {

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/ranks/collectives.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text/buf.h"
+
+#define UNDER_WAY_MAX \
+    4096u /* collectives kept while ranks are missing; then the oldest is handed over */
+#define FREE UINT32_MAX
+
+/* What GPU work a call has launched so far, by thread. */
+struct launched {
+    uint64_t order; /* of the outermost range that is a collective */
+    int64_t  start_ns, end_ns;
+};
+
+struct matcher {
+    struct sonde_trace                  *trace;
+    struct snd_groups                   *groups;
+    const struct snd_collective_watcher *watcher;
+    const struct snd_devices            *devices;
+    struct snd_assembly                  assembly;
+    struct snd_collective               *open; /* under way; group_number FREE: not in use */
+    uint32_t                             open_count, open_room, in_use;
+    uint32_t                             oldest;   /* hint */
+    struct snd_map                       index;    /* of `open`, by group, sequence and pair */
+    struct snd_map                       orders;   /* calls so far, by process and group, or pair */
+    struct launched                     *launched; /* of each thread */
+    uint32_t                            *absent;
+    uint32_t                             absent_room;
+    bool                                 failed;
+};
+
+/* ------------------------------------------------------------------- ranks */
+
+static uint32_t rank_of(const struct matcher *m, uint32_t process,
+                        const struct snd_collective_spec *spec)
+{
+    uint32_t rank = m->trace->processes[process].shown.rank;
+
+    if (rank == SONDE_NONE)
+        rank = snd_group_rank(&m->groups->groups[spec->group], spec->own);
+    return rank != SONDE_NONE ? rank : process;
+}
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct snd_collective_member *x = a, *y = b;
+
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* Whether a process of this rank was being recorded when the collective began, and could have come. */
+static bool was_recorded(const struct matcher *m, uint32_t rank, int64_t ns)
+{
+    for (uint32_t i = 0; i < m->trace->process_count; i++) {
+        const struct snd_process *p = &m->trace->processes[i];
+        if (p->shown.rank == rank && !p->is_guest && p->shown.start_ns <= ns &&
+            !(p->shown.closed && p->shown.stop_ns < ns))
+            return true;
+    }
+    return false;
+}
+
+static bool is_member(const struct snd_collective *c, uint32_t rank)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->members[i].rank == rank)
+            return true;
+    return false;
+}
+
+static void find_absent(struct matcher *m, struct snd_collective *c, int64_t first_ns)
+{
+    c->absent = m->absent;
+    c->absent_count = 0;
+    for (uint32_t i = 0; c->group->ranks && i < c->group->size; i++) {
+        uint32_t rank = c->group->ranks[i];
+        if (is_member(c, rank) || !was_recorded(m, rank, first_ns))
+            continue;
+        if (!snd_grow(&m->absent, &m->absent_room, c->absent_count, sizeof *m->absent)) {
+            m->failed = true;
+            return;
+        }
+        m->absent[c->absent_count++] = rank;
+        c->absent = m->absent;
+    }
+}
+
+/* --------------------------------------------------------------- handing over */
+
+static bool is_pair(enum snd_collective_kind kind)
+{
+    return kind == SND_COLLECTIVE_SEND || kind == SND_COLLECTIVE_RECV;
+}
+
+/* What the members have in common, and what differs. */
+static void compare_calls(const struct matcher *m, struct snd_collective *c)
+{
+    const struct snd_collective_spec *first = &m->groups->specs[c->members[0].spec];
+
+    c->kind = first->kind;
+    c->size_bytes = first->size_bytes;
+    for (uint32_t i = 1; i < c->count; i++) {
+        const struct snd_collective_spec *spec = &m->groups->specs[c->members[i].spec];
+        bool same_kind = spec->kind == first->kind || (is_pair(spec->kind) && is_pair(first->kind));
+        c->kind_differs |= !same_kind;
+        /* Ranks may give and get parts of different sizes in these. */
+        bool may_differ = spec->kind == SND_COLLECTIVE_ALL_TO_ALL ||
+                          spec->kind == SND_COLLECTIVE_GATHER ||
+                          spec->kind == SND_COLLECTIVE_SCATTER;
+        c->size_differs |= same_kind && !may_differ && spec->size_bytes != first->size_bytes;
+        if (spec->size_bytes > c->size_bytes)
+            c->size_bytes = spec->size_bytes;
+    }
+}
+
+static uint32_t expected(const struct snd_collective *c, const struct matcher *m)
+{
+    return is_pair(m->groups->specs[c->members[0].spec].kind) ? 2 : c->group->size;
+}
+
+static void settle(struct matcher *m, struct snd_collective *c)
+{
+    int64_t first_ns = INT64_MAX;
+
+    qsort(c->members, c->count, sizeof *c->members, compare_members);
+    compare_calls(m, c);
+    c->is_whole = c->count == expected(c, m) || (expected(c, m) == 0 && c->count > 1);
+    c->is_complete = true;
+    c->last_start_ns = INT64_MIN;
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct snd_collective_member *member = &c->members[i];
+        c->is_complete &= member->is_complete;
+        first_ns = member->start_ns < first_ns ? member->start_ns : first_ns;
+        if (member->start_ns > c->last_start_ns) {
+            c->last_start_ns = member->start_ns;
+            c->last = i;
+        }
+    }
+    if (!c->is_whole && !is_pair(c->kind))
+        find_absent(m, c, first_ns);
+    if (c->absent_count > 0) /* what a rank never came to cannot have been completed */
+        c->is_complete = false;
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct snd_collective_member *member = &c->members[i];
+        int64_t until = c->last_start_ns < member->end_ns ? c->last_start_ns : member->end_ns;
+        member->wait_ns = c->is_whole ? snd_sub(until, member->start_ns) : -1;
+        member->is_complete &= c->absent_count == 0;
+    }
+}
+
+static struct snd_key key_of(const struct snd_collective *c, uint64_t pair)
+{
+    return (struct snd_key){ c->group_number, (uint64_t)c->sequence, pair };
+}
+
+static uint64_t pair_of(const struct matcher *m, uint32_t rank,
+                        const struct snd_collective_spec *spec)
+{
+    uint32_t peer = snd_group_rank(&m->groups->groups[spec->group], spec->peer);
+
+    if (!is_pair(spec->kind))
+        return 0;
+    peer = peer != SONDE_NONE ? peer : spec->peer;
+    return spec->kind == SND_COLLECTIVE_SEND ? SND_PAIR(rank + 1, peer + 1)
+                                             : SND_PAIR(peer + 1, rank + 1);
+}
+
+static void hand_over(struct matcher *m, uint32_t at)
+{
+    struct snd_collective            *c = &m->open[at];
+    const struct snd_collective_spec *spec = &m->groups->specs[c->members[0].spec];
+
+    c->group = &m->groups->groups[c->group_number];
+    snd_map_remove(&m->index, key_of(c, pair_of(m, c->members[0].rank, spec)));
+    settle(m, c);
+    if (m->watcher->done && !m->failed)
+        m->watcher->done(m->watcher->user, c);
+    c->group_number = FREE;
+    c->count = 0;
+    m->in_use--;
+}
+
+static bool is_over(const struct matcher *m, const struct snd_collective *c)
+{
+    const struct snd_group *group = &m->groups->groups[c->group_number];
+    uint32_t wanted = is_pair(m->groups->specs[c->members[0].spec].kind) ? 2 : group->size;
+
+    if (wanted == 0 || c->count < wanted)
+        return false;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (!c->members[i].has_call || (group->is_async && !c->members[i].has_work))
+            return false;
+    return true;
+}
+
+/* The one that began first, so that what will never be whole does not stay. */
+static uint32_t find_oldest(const struct matcher *m)
+{
+    uint32_t best = FREE;
+
+    for (uint32_t i = 0; i < m->open_count; i++)
+        if (m->open[i].group_number != FREE &&
+            (best == FREE || m->open[i].members[0].start_ns < m->open[best].members[0].start_ns))
+            best = i;
+    return best;
+}
+
+static int compare_open(const void *a, const void *b)
+{
+    const struct snd_collective *x = *(struct snd_collective *const *)a,
+                                *y = *(struct snd_collective *const *)b;
+
+    if (x->group_number != y->group_number)
+        return x->group_number < y->group_number ? -1 : 1;
+    if (x->sequence != y->sequence)
+        return x->sequence < y->sequence ? -1 : 1;
+    return x->members[0].start_ns < y->members[0].start_ns ? -1 : 1;
+}
+
+/* What is left at the end, in order. */
+static void hand_over_rest(struct matcher *m)
+{
+    struct snd_collective **list = calloc((size_t)m->in_use + 1, sizeof *list);
+    uint32_t                count = 0;
+
+    if (!list) {
+        m->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < m->open_count; i++)
+        if (m->open[i].group_number != FREE)
+            list[count++] = &m->open[i];
+    qsort(list, count, sizeof *list, compare_open);
+    for (uint32_t i = 0; i < count && !m->failed; i++)
+        hand_over(m, (uint32_t)(list[i] - m->open));
+    free(list);
+}
+
+/* ------------------------------------------------------------------ matching */
+
+static uint32_t take_place(struct matcher *m)
+{
+    if (m->in_use >= UNDER_WAY_MAX)
+        hand_over(m, find_oldest(m));
+    for (uint32_t i = 0; m->in_use < m->open_count && i < m->open_count; i++)
+        if (m->open[i].group_number == FREE)
+            return i;
+    if (!snd_grow(&m->open, &m->open_room, m->open_count, sizeof *m->open))
+        return FREE;
+    m->open[m->open_count] = (struct snd_collective){ .group_number = FREE };
+    return m->open_count++;
+}
+
+/* The collective that a call is a part of, made if it is the first. */
+static struct snd_collective *find_collective(struct matcher *m, struct snd_key key)
+{
+    uint32_t at;
+
+    if (snd_map_get(&m->index, key, &at))
+        return &m->open[at];
+    at = take_place(m);
+    if (at == FREE || !snd_map_put(&m->index, key, at))
+        return NULL;
+    struct snd_collective_member *members = m->open[at].members;
+    uint32_t                      room = m->open[at].room;
+    m->open[at] = (struct snd_collective){ .group_number = (uint32_t)key.a,
+                                           .sequence = (int64_t)key.b,
+                                           .members = members,
+                                           .room = room };
+    m->in_use++;
+    return &m->open[at];
+}
+
+static struct snd_collective_member *find_member(struct snd_collective *c, uint32_t process,
+                                                 uint32_t rank, uint32_t spec)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->members[i].rank == rank)
+            return &c->members[i];
+    if (!snd_grow(&c->members, &c->room, c->count, sizeof *c->members))
+        return NULL;
+    c->members[c->count] = (struct snd_collective_member){
+        .process = process, .rank = rank, .spec = spec, .start_ns = INT64_MAX, .end_ns = INT64_MIN
+    };
+    return &c->members[c->count++];
+}
+
+/* Counts calls (and, apart, work) of a process in a group, or between two ranks of it. */
+static int64_t next_in_order(struct matcher *m, uint32_t process, uint32_t group, uint64_t pair,
+                             bool is_work)
+{
+    struct snd_key key = { SND_PAIR(process, group), pair, is_work };
+    uint32_t       count = 0;
+
+    (void)snd_map_get(&m->orders, key, &count);
+    m->failed |= !snd_map_put(&m->orders, key, count + 1);
+    return count;
+}
+
+/* A call, or the work of one, that is over; or that was still under way at the end of the trace. */
+static void add_part(struct matcher *m, struct snd_lane *lane, const struct snd_range *r,
+                     int64_t end_ns, bool is_work)
+{
+    uint32_t number = snd_groups_spec(m->groups, lane->process, r->collective);
+
+    if (number == SONDE_NONE) {
+        m->failed = true;
+        return;
+    }
+    const struct snd_collective_spec *spec = &m->groups->specs[number];
+    uint32_t                          rank = rank_of(m, lane->process, spec);
+    uint64_t                          pair = pair_of(m, rank, spec);
+    int64_t sequence = r->collective_sequence >= 0 ? r->collective_sequence : spec->sequence;
+    int64_t order = next_in_order(m, lane->process, spec->group, pair, is_work);
+    struct snd_collective *c =
+        find_collective(m, (struct snd_key){ spec->group,
+                                             (uint64_t)(pair || sequence < 0 ? order : sequence),
+                                             pair });
+    struct snd_collective_member *member = c ? find_member(c, lane->process, rank, number) : NULL;
+    if (!member) {
+        m->failed = true;
+        return;
+    }
+    if (!is_work || r->start_ns < member->start_ns)
+        member->start_ns = is_work && member->has_call ? member->start_ns : r->start_ns;
+    bool is_async = m->groups->groups[spec->group].is_async;
+    if (end_ns > member->end_ns || is_work)
+        member->end_ns = end_ns;
+    if (is_work || !is_async)
+        member->is_complete = !r->unfinished;
+    member->has_call |= !is_work;
+    member->has_work |= is_work;
+    if (is_over(m, c))
+        hand_over(m, (uint32_t)(c - m->open));
+}
+
+/* ---------------------------------------------------------------- the walk */
+
+/* The outermost range of the thread, this one apart, that is a collective's call. */
+static struct snd_open_range *find_outer(struct snd_lane *lane, const struct snd_open_range *self)
+{
+    for (uint32_t i = 0; i < lane->depth; i++)
+        if (lane->open[i].range.collective && !lane->open[i].range.is_async &&
+            &lane->open[i] != self)
+            return &lane->open[i];
+    return NULL;
+}
+
+/* GPU work that a call of the API inside a collective launched. */
+static void add_launched(struct matcher *m, struct snd_lane *lane, const struct snd_range *r,
+                         const struct snd_open_range *outer)
+{
+    struct launched              *l = &m->launched[lane->thread];
+    uint32_t                      count = 0;
+    const struct snd_device_item *items = snd_devices_of(m->devices, lane->process,
+                                                         SND_API_CORRELATION(r->api), &count);
+
+    if (l->order != outer->order)
+        *l = (struct launched){ outer->order, INT64_MAX, INT64_MIN };
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t end_ns = snd_add(items[i].start_ns, items[i].duration_ns);
+        l->start_ns = items[i].start_ns < l->start_ns ? items[i].start_ns : l->start_ns;
+        l->end_ns = end_ns > l->end_ns ? end_ns : l->end_ns;
+    }
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open,
+                     struct snd_open_range *parent)
+{
+    struct matcher         *m = user;
+    const struct snd_range *r = &open->range;
+
+    (void)parent;
+    if (m->watcher->close)
+        m->watcher->close(m->watcher->user, lane, open);
+    if (r->api && m->devices) {
+        struct snd_open_range *outer = find_outer(lane, open);
+        if (outer)
+            add_launched(m, lane, r, outer);
+    }
+    if (!r->collective)
+        return;
+    int64_t end_ns = snd_add(r->start_ns, r->total_ns);
+    if (r->is_async) {
+        add_part(m, lane, r, end_ns, true);
+    } else if (!find_outer(lane, open)) {
+        const struct launched *l = &m->launched[lane->thread];
+        if (l->order == open->order && l->end_ns > end_ns)
+            end_ns = l->end_ns;
+        add_part(m, lane, r, end_ns, false);
+    }
+    if (m->failed)
+        snd_assembly_stop(&m->assembly);
+}
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct matcher *m = user;
+
+    (void)parent;
+    m->watcher->open(m->watcher->user, lane, range);
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct matcher *m = user;
+
+    if (SND_EVENT_KIND(words[0]) == SND_EV_STEP)
+        m->watcher->step(m->watcher->user, lane->process, ns);
+}
+
+enum sonde_status snd_collectives_walk(struct sonde_trace *trace, struct snd_groups *groups,
+                                       const struct snd_collective_watcher *watcher,
+                                       struct sonde_error                  *err)
+{
+    struct matcher      m = { .trace = trace, .groups = groups, .watcher = watcher };
+    struct snd_consumer consumer = { .user = &m,
+                                     .any_flops = true,
+                                     .open = watcher->open ? on_open : NULL,
+                                     .close = on_close,
+                                     .other = watcher->step ? on_other : NULL };
+
+    snd_groups_begin(groups, trace);
+    if (!watcher->open && !watcher->close && !watcher->step && !snd_groups_any(trace))
+        return SONDE_OK;
+    m.launched = calloc((size_t)trace->thread_count + 1, sizeof *m.launched);
+    enum sonde_status status = m.launched ? snd_trace_devices(trace, &m.devices, err)
+                                          : snd_fail(err, SONDE_E_NOMEM, "out of memory");
+    if (status == SONDE_OK) {
+        status = snd_assemble(&m.assembly, trace, SONDE_BY_TIME, &consumer, err);
+        if (status == SONDE_OK)
+            hand_over_rest(&m);
+        snd_assembly_release(&m.assembly);
+    }
+    if (m.failed)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the collectives of the trace");
+    for (uint32_t i = 0; i < m.open_count; i++)
+        free(m.open[i].members);
+    free(m.open);
+    free(m.launched);
+    free(m.absent);
+    snd_map_release(&m.index);
+    snd_map_release(&m.orders);
+    return status;
+}
+
+void snd_ranks_text(struct sonde_buffer *out, const uint32_t *ranks, size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        size_t last = i;
+        while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
+            last++;
+        snd_buf_format(out, "%s%u", i > 0 ? "," : "", ranks[i]);
+        if (last > i)
+            snd_buf_format(out, "-%u", ranks[last]);
+        i = last + 1;
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/ranks/collectives.h - the collectives of a job, those of all ranks matched.
+ *
+ * The trace is walked by time, once. A collective is handed over when all ranks of its group have left it, or at the end of
+ * the trace: what is kept meanwhile are the collectives that are under way, so that memory does not grow with the trace.
+ * Ranks meet by job, group and sequence number; where calls have none, by their order within the group; sends and
+ * receives by their order between two ranks.
+ *
+ * Layer: model. Threads: one at a time.
+ */
+#ifndef SND_MODEL_RANKS_COLLECTIVES_H
+#define SND_MODEL_RANKS_COLLECTIVES_H
+
+#include "model/ranges/assembly.h"
+#include "model/ranks/groups.h"
+#include "sonde/sink.h"
+
+/* A rank in a collective. */
+struct snd_collective_member {
+    uint32_t process, rank; /* rank: the job's; the process's number where it is not known */
+    uint32_t spec;          /* a number of groups.specs */
+    int64_t  start_ns, end_ns;
+    int64_t  wait_ns;     /* from its call to the last one's; -1: not known */
+    bool     is_complete; /* it left the collective */
+    bool     has_call, has_work;
+};
+
+struct snd_collective {
+    const struct snd_group       *group;
+    uint32_t                      group_number;
+    int64_t                       sequence;
+    enum snd_collective_kind      kind;
+    uint64_t                      size_bytes;
+    struct snd_collective_member *members; /* by rank */
+    uint32_t                      count, room;
+    uint32_t                      last; /* the member that came last, if all of them are there */
+    int64_t                       last_start_ns;
+    bool is_whole;    /* all ranks of the group are there: waiting and transfer are known */
+    bool is_complete; /* and all have left it */
+    bool kind_differs, size_differs;
+    /* Ranks of the group that were recorded then and never came. */
+    const uint32_t *absent;
+    uint32_t        absent_count;
+};
+
+struct snd_collective_watcher {
+    void *user;
+    /* Before the walk, and each time that it begins anew. May be NULL, as the next two. */
+    void (*done)(void *user, const struct snd_collective *collective);
+    void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range);
+    void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range);
+    void (*step)(void *user, uint32_t process, int64_t ns);
+};
+
+/*
+ * Walks the trace and hands over what it finds. `groups` is filled in, and released by the caller whatever this returns.
+ * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED, SONDE_E_IO.
+ */
+SND_CHECKED enum sonde_status snd_collectives_walk(struct sonde_trace                  *trace,
+                                                   struct snd_groups                   *groups,
+                                                   const struct snd_collective_watcher *watcher,
+                                                   struct sonde_error                  *err);
+
+/* "0-3,7": ranks in order, as a text. */
+void snd_ranks_text(struct sonde_buffer *out, const uint32_t *ranks, size_t count);
+
+#endif

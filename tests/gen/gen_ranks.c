@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen/gen_ranks.c - a job of four ranks: N % 10 says what is wrong with rank 2, N / 10 how many steps there are (12).
+ *
+ * A step is data loading (100 us), an operator (500 us, each rank up to 40 us more), and an all_reduce of 4 MB: its call
+ * takes 20 us, the work of gloo's thread ends 100 us after the last rank has called, and then all go on.
+ */
+#include "cases.h"
+
+#include <stdio.h>
+
+#include "format/layout.h"
+#include "synth.h"
+
+enum { RANKS = 4, SLOW_RANK = 2 };
+enum wrong {
+    EVEN,
+    COMPUTE,
+    LOADING,
+    HOST,
+    COMMUNICATION,
+    KILLED,
+    MISMATCH,
+    OCCASIONAL,
+    UNNUMBERED
+};
+
+static const char describes[] = "{\"Collective name\": \"allreduce_\", \"Group size\": 4, \"In msg "
+                                "nelems\": %u, \"Out msg nelems\": %u, "
+                                "\"Process Group Description\": \"default_pg\", \"Process Group "
+                                "Name\": \"0\", \"Rank\": %u, \"dtype\": \"Float\"}";
+
+struct rank {
+    struct synth *s;
+    uint32_t      main, gloo;
+    uint32_t      loading, mm, call, work, said, said_else;
+};
+
+/* The same numbers in every run, none like its neighbour. */
+static uint64_t jitter_ns(uint64_t step, uint32_t rank)
+{
+    uint64_t x = (step * RANKS + rank + 1) * 0x9E3779B97F4A7C15u;
+
+    x ^= x >> 29;
+    x *= 0xBF58476D1CE4E5B9u;
+    return (x >> 33) % 40000;
+}
+
+static void begin_scoped(struct rank *r, uint64_t ns, uint32_t name, uint64_t scope)
+{
+    synth_begin(r->s, r->main, ns, name, 0);
+    synth_attr(r->s, r->main, SND_ATTR_SCOPE, scope);
+}
+
+static struct rank make_rank(const char *path, uint32_t number)
+{
+    struct synth_options options = { .pid = 5000 + number,
+                                     .parent_pid = 4999,
+                                     .rank = number,
+                                     .world_size = RANKS,
+                                     .host = number < 2 ? "node0" : "node1",
+                                     .start_ns = number * 1000 };
+    char                 file[1024], said[512];
+
+    snprintf(file, sizeof file, "%s/rank%u.sonde", path, number);
+    struct rank r = { .s = synth_new(file, &options) };
+    snprintf(said, sizeof said,
+             "{\"rank\": %u, \"local_rank\": %u, \"world_size\": %u, \"source\": \"RANK\", "
+             "\"job\": \"j\"}",
+             number, number % 2, RANKS);
+    synth_meta(r.s, "job.rank", said);
+    synth_meta(r.s, "job.group 0",
+               "{\"description\": \"default_pg\", \"size\": 4, \"backend\": \"gloo\"}");
+    r.main = synth_thread(r.s, "main", 0);
+    r.gloo = synth_thread(r.s, "pt_gloo_runloop", 0);
+    r.loading = synth_string(r.s, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    r.mm = synth_string(r.s, "aten::mm");
+    r.call = synth_string(r.s, "c10d::allreduce_");
+    r.work = synth_string(r.s, "gloo:all_reduce");
+    snprintf(said, sizeof said, describes, 1000000u, 1000000u, number);
+    r.said = synth_string(r.s, said);
+    snprintf(said, sizeof said, describes, 500000u, 500000u, number);
+    r.said_else = synth_string(r.s, said);
+    return r;
+}
+
+static void say_collective(struct rank *r, uint32_t thread, uint64_t step, enum wrong wrong,
+                           uint32_t number)
+{
+    bool other = wrong == MISMATCH && number == SLOW_RANK && step == 3;
+
+    synth_attr(r->s, thread, SND_ATTR_COLLECTIVE, other ? r->said_else : r->said);
+    if (wrong != UNNUMBERED)
+        synth_attr(r->s, thread, SND_ATTR_COLLECTIVE_SEQUENCE, step + 7);
+}
+
+/* Up to the call of the collective, which it returns: when. */
+static uint64_t run_to_call(struct rank *r, uint64_t from, uint64_t step, uint32_t number,
+                            enum wrong wrong)
+{
+    bool     slow = number == SLOW_RANK;
+    uint64_t late = wrong == OCCASIONAL && step % 3 != 0 ? 0 : 400000;
+    uint64_t at = from;
+
+    synth_step(r->s, r->main, at, step);
+    begin_scoped(r, at + 1000, r->loading, 8);
+    at += 100000 + (slow && wrong == LOADING ? late : 0);
+    synth_end(r->s, r->main, at);
+    begin_scoped(r, at + 1000, r->mm, 1);
+    at += 500000 + jitter_ns(step, number) +
+          (slow && (wrong == COMPUTE || wrong == OCCASIONAL) ? late : 0);
+    synth_end(r->s, r->main, at);
+    return at + 2000 + (slow && wrong == HOST ? late : 0);
+}
+
+void make_job(const char *path, uint64_t n)
+{
+    enum wrong  wrong = (enum wrong)(n % 10);
+    uint64_t    steps = n / 10 ? n / 10 : 12, at[RANKS], last = 0;
+    struct rank ranks[RANKS];
+
+    make_folder(path);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        ranks[i] = make_rank(path, i);
+        at[i] = 10000 - (uint64_t)i * 1000; /* the same moment: files begin one after the other */
+    }
+    for (uint64_t step = 0; step < steps; step++) {
+        uint64_t calls[RANKS] = { 0 }, latest = 0;
+        bool     gone = wrong == KILLED && step == steps - 1;
+        for (uint32_t i = 0; i < RANKS; i++) {
+            if (gone && i == SLOW_RANK)
+                continue;
+            calls[i] = run_to_call(&ranks[i], at[i], step, i, wrong) + (uint64_t)i * 1000;
+            latest = calls[i] > latest ? calls[i] : latest;
+        }
+        for (uint32_t i = 0; i < RANKS; i++) {
+            struct rank *r = &ranks[i];
+            uint64_t     own = calls[i] - (uint64_t)i * 1000;
+            uint64_t     took = 20000 + (i == SLOW_RANK && wrong == COMMUNICATION ? 400000 : 0);
+            if (gone && i == SLOW_RANK)
+                continue;
+            synth_begin(r->s, r->main, own, r->call, 0);
+            synth_attr(r->s, r->main, SND_ATTR_SCOPE, 1);
+            say_collective(r, r->main, step, wrong, i);
+            synth_end(r->s, r->main, own + took);
+            last = latest + 100000 - (uint64_t)i * 1000 + (wrong == COMMUNICATION ? 400000 : 0);
+            synth_begin(r->s, r->gloo, own + 5000, r->work, 0);
+            synth_attr(r->s, r->gloo, SND_ATTR_SCOPE, 8);
+            synth_attr(r->s, r->gloo, SND_ATTR_ASYNC, 1);
+            say_collective(r, r->gloo, step, wrong, i);
+            if (!gone)
+                synth_end(r->s, r->gloo, last);
+            at[i] = last + 5000;
+        }
+    }
+    for (uint32_t i = 0; i < RANKS; i++)
+        synth_close(ranks[i].s, wrong != KILLED);
+}
