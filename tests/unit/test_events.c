@@ -331,6 +331,77 @@ static void python_functions(void **state)
     sonde_trace_close(trace);
 }
 
+#define CPU SND_DEVICE(0, 0xffff)
+#define CUDA SND_DEVICE(1, 0)
+
+static int64_t row_named(const struct sonde_events *events, const char *name)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+
+    for (uint32_t i = 0; i < c->count; i++)
+        if (name_is(events, i, name))
+            return i;
+    fail_msg("no row %s", name);
+    return -1;
+}
+
+static void check_memory(const struct sonde_events *events, const char *name, int64_t whole,
+                         int64_t self, int64_t device, int64_t self_device)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    int64_t                            row = row_named(events, name);
+
+    assert_int_equal(c->cpu_bytes[row], whole);
+    assert_int_equal(c->self_cpu_bytes[row], self);
+    assert_int_equal(c->device_bytes[row], device);
+    assert_int_equal(c->self_device_bytes[row], self_device);
+}
+
+/* What a function's outermost operators have is its own and its callers'; what lies in no operator is its self memory. */
+static void memory_of_functions(void **state)
+{
+    struct synth *s = synth_new(scratch_path("function-memory"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t      file = synth_string(s, "/lib/prog.py");
+    uint32_t      outer = synth_frame_in(s, synth_string(s, "outer"), 3, file, 3, false);
+    uint32_t      inner = synth_frame_in(s, synth_string(s, "inner"), 9, file, 9, false);
+
+    (void)state;
+    synth_meta(s, "python.prefixes", "[\"/lib/\"]");
+    synth_begin(s, t, 250, synth_string(s, "aten::a"), 0);
+    synth_alloc(s, t, 260, CPU, 0x1000, 64);
+    synth_begin(s, t, 300, synth_string(s, "aten::b"), 0);
+    synth_alloc(s, t, 310, CPU, 0x2000, 32);
+    synth_alloc(s, t, 320, CUDA, 0x9000, 5);
+    synth_end(s, t, 350);
+    synth_end(s, t, 400);
+    synth_alloc(s, t, 450, CPU, 0x3000, 16);
+    synth_alloc(s, t, 460, CUDA, 0xa000, 7);
+    synth_function(s, t, 600, inner, 0, 400, 2, 1);
+    synth_begin(s, t, 601, synth_string(s, "aten::c"), 0);
+    synth_alloc(s, t, 602, CPU, 0x4000, 2);
+    synth_end(s, t, 650);
+    synth_alloc(s, u, 700, CPU, 0x5000, 128); /* of another thread, which runs no function */
+    synth_function(s, t, 1000, outer, 0, 900, 1, 0);
+    synth_alloc(s, t, 1100, CPU, 0x6000, 4);
+    synth_close(s, true);
+    struct sonde_trace                *trace = scratch_open(scratch_path("function-memory"));
+    struct sonde_events               *events = list(trace);
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    check_memory(events, "aten::b", 32, 32, 5, 5);
+    check_memory(events, "aten::a", 96, 64, 5, 0);
+    check_memory(events, "aten::c", 2, 2, 0, 0);
+    check_memory(events, "prog.py(9): inner", 96 + 16, 16, 5 + 7, 7);
+    check_memory(events, "prog.py(3): outer", 96 + 16 + 2, 0, 5 + 7, 0);
+    int64_t left =
+        0; /* rows of memory that no function claims: the other thread's, and what came after */
+    for (uint32_t i = 0; i < c->count; i++)
+        left += c->flags[i] & SONDE_EVENT_IS_MEMORY ? c->cpu_bytes[i] : 0;
+    assert_int_equal(left, 128 + 4);
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
 /* ------------------------------------------------------------ columns on demand */
 
 /* clang-format off */
@@ -487,6 +558,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_torchs_order),
         cmocka_unit_test(python_functions),
+        cmocka_unit_test(memory_of_functions),
         cmocka_unit_test(torchs_rules),
         cmocka_unit_test(folded_work),
         cmocka_unit_test(ends_out_of_order),

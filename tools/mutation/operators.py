@@ -17,7 +17,7 @@ BLANKED = re.compile(r"""
   | \b(?:static_assert|_Static_assert|assert)\s*\([^;]*;
 """, re.S | re.M | re.X)
 
-NO_MEMORY = re.compile(r"NOMEM|snd_grow|alloc\(|strdup|failed|give_up|assembly_stop|make_room|\bgood\b|out of memory|_fail\(|snd_texts_add|snd_map_put|snd_arena_|\b(?:capacity|room) \?")
+NO_MEMORY = re.compile(r"NOMEM|no_memory|snd_grow|alloc\(|strdup|failed|give_up|assembly_stop|make_room|\bgood\b|out of memory|_fail\(|snd_texts_add|snd_map_put|snd_arena_|\b(?:capacity|room) \?")
 NOT_SEEN = re.compile(r"(?:\w*free|\w*release\w*|\w*_close|\w*lock|close|munmap|fclose|madvise|memset)\(")
 
 COMPARED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
