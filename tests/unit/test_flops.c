@@ -535,6 +535,55 @@ static void nothing_counts_twice(void **state)
     sonde_trace_close(trace);
 }
 
+/* A range with one operator inside, which makes room for the result; returns the FLOPs and bytes of the outer one. */
+static struct sonde_average quantized(const char *name, const char *shapes, const char *child,
+                                      const char *arguments)
+{
+    struct synth                 *s = synth_new(scratch_path("quantized"), NULL);
+    uint32_t                      t = synth_thread(s, "main", 0);
+    struct sonde_averages_options options = { .struct_size = sizeof options,
+                                              .flops = SONDE_FLOPS_FULL };
+    struct sonde_averages        *r;
+
+    synth_begin(s, t, 10, synth_string(s, name), synth_shapes(s, shapes));
+    synth_begin(s, t, 20, synth_string(s, child), 0);
+    synth_attr(s, t, SND_ATTR_ARGUMENTS, synth_string(s, arguments));
+    synth_end(s, t, 30);
+    synth_end(s, t, 40);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("quantized"));
+    assert_int_equal(sonde_averages_new(trace, &options, &r, NULL), SONDE_OK);
+    struct sonde_average found = *find_average(r, name);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+    return found;
+}
+
+/* Weights are packed: how wide the result is, an operator inside says, in its first argument or its second. */
+static void packed_weights(void **state)
+{
+    const char *const    room = "aten::_empty_affine_quantized";
+    struct sonde_average a = quantized("quantized::linear", "2,3,4;-;#;#", room,
+                                       "[\"[2, 3, 5]\", \"\"]");
+
+    (void)state;
+    assert_true(a.macs == 6 * 4 * 5 && a.flops == 2 * 6 * 4 * 5);
+    assert_true(a.moved_bytes == 4 * (24 + 30) + 4 * 5); /* a weight has one byte */
+    a = quantized("quantized::linear_dynamic_fp16", "2,3,4;-", room, "[\"\", \"[2, 3, 5]\"]");
+    assert_true(a.macs == 6 * 4 * 5);
+    assert_true(a.moved_bytes == 4 * (24 + 30) + 2 * 4 * 5);
+    /* room for something else */
+    assert_true(quantized("quantized::linear", "2,3,4;-", room, "[\"[2, 5]\"]").flops == 0);
+    assert_true(quantized("quantized::linear", "2,3,4;-", room, "[\"[3, 3, 5]\"]").flops == 0);
+    assert_true(quantized("quantized::linear", "2,3,4;-", room, "[\"[2, 3, 0]\"]").flops == 0);
+    assert_true(
+        quantized("quantized::linear", "2,3,4;-", room, "[\"\", \"\", \"[2, 3, 5]\"]").flops == 0);
+    assert_true(quantized("quantized::linear", "2,3,0;-", room, "[\"[2, 3, 5]\"]").flops == 0);
+    assert_true(quantized("quantized::linear", "-;-", room, "[\"[2, 3, 5]\"]").flops == 0);
+    /* an operator that has a formula takes nothing from what is inside it */
+    assert_true(quantized("aten::mm", "3,4;4,5", room, "[\"[3, 7]\"]").macs == 60);
+}
+
 /* Who works without a formula is named, with its share; who has one, or only calls, is not. */
 static void uncounted_operators_are_named(void **state)
 {
@@ -578,6 +627,7 @@ int main(void)
         cmocka_unit_test(needs_its_arguments),
         cmocka_unit_test(torch_mode),
         cmocka_unit_test(nothing_counts_twice),
+        cmocka_unit_test(packed_weights),
         cmocka_unit_test(uncounted_operators_are_named),
     };
 
