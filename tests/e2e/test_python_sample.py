@@ -271,7 +271,10 @@ def spin(end):
     while time.monotonic() < end: sum(range(50))
 def turn(end):
     spin(end)
-    spent[threading.get_native_id()] = time.thread_time_ns()
+    try:
+        with open("/proc/thread-self/schedstat") as file: delay = int(file.read().split()[1])
+    except OSError: delay = 0
+    spent[threading.get_native_id()] = time.thread_time_ns(), delay  # and ready to run without a processor
 end = time.monotonic() + 2
 threads = [threading.Thread(target=turn, args=(end,)) for _ in range(3)]
 for thread in threads: thread.start()
@@ -294,18 +297,19 @@ def test_who_held_the_lock(tmp_path, attached):
     else:
         told = subprocess.run([SONDE, "run", "--sample", "1000", "-o", "t.sonde", "--", sys.executable, "four.py"], cwd=tmp_path,
                               stdout=subprocess.PIPE, check=True, text=True, timeout=100).stdout
-    spent = {int(tid): ns for tid, ns in json.loads(told).items()}
+    spent = {int(tid): ns for tid, (ns, _) in json.loads(told).items()}
+    delay = sum(ns for _, ns in json.loads(told).values())  # on a busy machine nobody runs, or one that holds it does not
     spans = sorted((s["time_ns"] - s["covered_ns"], s["time_ns"]) for s in samples(tmp_path / "t.sonde") if s["state"] & GIL)
     assert all(end <= begin + 1000 for (_, end), (begin, _) in zip(spans, spans[1:])), "two threads held it at a time"
     wall = spans[-1][1] - spans[0][0]
     report = subprocess.run([SONDE, "report", "t.sonde", "--gil", "--json"], cwd=tmp_path, stdout=subprocess.PIPE, check=True)
     threads = {row["thread"]: row for row in json.loads(report.stdout)["totals"]["threads"]}
     held = {tid: threads[tid]["gil_ns"] for tid in spent}
-    assert 0.95 * wall < sum(held.values()) <= wall + 1000
+    assert 0.95 * wall - delay < sum(held.values()) <= wall + 1000
     for row in threads.values():
         assert row["time_ns"] == row["gil_ns"] and row["gil_wait_ns"] == row["idle_ns"] == 0
     whole = sum(spent.values())
-    assert all(abs(held[tid] / sum(held.values()) - spent[tid] / whole) < 0.1 for tid in spent), (held, spent)
+    assert all(abs(held[tid] / sum(held.values()) - spent[tid] / whole) < 0.1 + delay / wall for tid in spent), (held, spent)
     text = subprocess.run([SONDE, "report", "t.sonde", "--gil"], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True).stdout
     assert "GIL:     held for" in text and all(f" s  thread {tid} " in text for tid in spent)
     folded = subprocess.run([SONDE, "export", "t.sonde", "--gil", "--to", "folded", "-o", "-"], cwd=tmp_path,
