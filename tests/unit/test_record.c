@@ -394,6 +394,55 @@ static bool count_calls(const struct sonde_event *event, void *user)
 }
 
 /* A number that changes seldom is told again in each chunk, so that none depends on another. */
+/* What a recording says under `key` in one that begins and ends now. */
+static const char *said_of_itself(const char *wanted)
+{
+    static char          text[5000];
+    struct sonde_options options = recorded_options("said.sonde");
+    struct sonde_text    key, value;
+
+    text[0] = '\0';
+    recorded_start(&options);
+    sonde_mark("x");
+    recorded_stop();
+    struct sonde_trace *trace = recorded_open("said.sonde");
+    for (uint32_t n = 0; sonde_trace_metadata(trace, 0, n, &key, &value); n++)
+        if (key.length == strlen(wanted) && memcmp(key.bytes, wanted, key.length) == 0)
+            snprintf(text, sizeof text, "%.*s", (int)value.length, value.bytes);
+    sonde_trace_close(trace);
+    return text;
+}
+
+/* The arguments, or what a person typed for the process that this one is the child of. */
+static void test_command_line(void **state)
+{
+    char   own[4096] = "", typed[64];
+    FILE  *file = fopen("/proc/self/cmdline", "r");
+    size_t length = file ? fread(own, 1, sizeof own - 1, file) : 0;
+
+    (void)state;
+    assert_true(length > 1);
+    fclose(file);
+    for (size_t i = 0; i + 1 < length; i++)
+        own[i] = own[i] ? own[i] : ' ';
+    unsetenv("SONDE_TYPED_COMMAND");
+    assert_string_equal(said_of_itself("command"), own);
+    snprintf(typed, sizeof typed, "%d sonde model net.py", (int)getppid());
+    setenv("SONDE_TYPED_COMMAND", typed, 1);
+    assert_string_equal(said_of_itself("command"), "sonde model net.py");
+    snprintf(typed, sizeof typed, "%d sonde model net.py", (int)getppid() + 1);
+    setenv("SONDE_TYPED_COMMAND", typed, 1); /* of another process */
+    assert_string_equal(said_of_itself("command"), own);
+    snprintf(typed, sizeof typed, "%d", (int)getppid());
+    setenv("SONDE_TYPED_COMMAND", typed, 1);
+    assert_string_equal(said_of_itself("command"), own);
+    unsetenv("SONDE_TYPED_COMMAND");
+    assert_string_equal(said_of_itself("machine.roof"), "");
+    setenv("SONDE_ROOF", "{\"threads\":2}", 1);
+    assert_string_equal(said_of_itself("machine.roof"), "{\"threads\":2}");
+    unsetenv("SONDE_ROOF");
+}
+
 /* Whatever it names: a range, a thread, a key and a value of metadata, a counter. */
 static void test_one_text_has_one_id(void **state)
 {
@@ -465,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_metadata_and_folder),
+        cmocka_unit_test(test_command_line),
         cmocka_unit_test(test_one_text_has_one_id),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_many_tallies),
