@@ -48,29 +48,44 @@ static void *mark_names(void *argument)
     return NULL;
 }
 
+/* Of a thread of this process: whether it is the recorder's helper, and whether it sleeps. */
+static bool is_helper(const char *tid, bool *sleeps)
+{
+    char  path[300], text[200] = "", *name_end;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/self/task/%s/stat", tid);
+    file = fopen(path, "r");
+    if (!file)
+        return false;
+    char *read = fgets(text, sizeof text, file);
+    fclose(file);
+    name_end = read ? strrchr(text, ')') : NULL; /* "TID (NAME) STATE .." */
+    *sleeps = name_end != NULL && name_end[1] == ' ' && name_end[2] == 'S';
+    return strstr(text, "(sonde-supply)") != NULL;
+}
+
 /*
- * A thread that is still starting may hold the lock of AddressSanitizer's allocator, which fork()
- * does not take: the child would wait for it for ever. So nothing forks before all have started:
- * the helper thread has given itself its name by then.
+ * A thread that is starting or ending may hold a lock of AddressSanitizer's, which fork() does not take: the
+ * child would wait for it for ever. So nothing forks before the helper of the recording before is gone, and
+ * that of this one has begun to wait. (Its name it has from the first moment on.)
  */
 static bool has_helper(void)
 {
     DIR           *tasks = opendir("/proc/self/task");
     struct dirent *task;
-    bool           found = false;
+    unsigned       found = 0, sleeping = 0;
 
     assert_non_null(tasks);
-    while (!found && (task = readdir(tasks)) != NULL) {
-        char path[64 + sizeof task->d_name], name[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
-        FILE *comm = fopen(path, "r");
-        found = comm != NULL && fgets(name, sizeof name, comm) &&
-                strcmp(name, "sonde-supply\n") == 0;
-        if (comm != NULL)
-            fclose(comm);
+    while ((task = readdir(tasks)) != NULL) {
+        bool sleeps;
+        if (task->d_name[0] != '.' && is_helper(task->d_name, &sleeps)) {
+            found++;
+            sleeping += sleeps;
+        }
     }
     closedir(tasks);
-    return found;
+    return found == 1 && sleeping == 1;
 }
 
 static void start_marking(pthread_t *threads)
