@@ -136,6 +136,29 @@ static void packing_recovers(void **state)
 }
 
 /* Perfectly regular events would pack beyond what readers accept: they are stored as they are. */
+/* A hole in a chunk that says how far it is used: what follows is gone, and the copy says so, too. */
+static void a_hole_in_a_sealed_chunk(void **state)
+{
+    struct synth  *s = synth_new(scratch_path("hole"), NULL);
+    uint32_t       t = synth_thread(s, "main", 0);
+    const uint64_t none = 0;
+
+    (void)state;
+    synth_begin(s, t, 100, synth_string(s, "cut"), 0);
+    synth_raw(s, t, &none, 1);
+    synth_end(s, t, 900);
+    synth_close(s, true);
+    assert_int_equal(sonde_pack(scratch_path("hole"), scratch_path("hole-packed"), 3, NULL),
+                     SONDE_OK);
+    struct events events = read_events(scratch_path("hole-packed"));
+    assert_int_equal(events.count, 2);
+    assert_int_equal(events.list[0].kind, SONDE_EVENT_BEGIN);
+    assert_int_equal(events.list[1].kind, SONDE_EVENT_GAP);
+    assert_int_equal(events.list[1].time_ns, events.list[0].time_ns);
+    free(events.list);
+    check_same(scratch_path("hole"), scratch_path("hole-packed"));
+}
+
 static void regular_events_survive(void **state)
 {
     struct synth_options options = { .chunk_bytes = 1 << 20 };
@@ -209,6 +232,7 @@ int main(void)
         cmocka_unit_test(packing_keeps_everything),
         cmocka_unit_test(a_copy_has_what_was_used),
         cmocka_unit_test(packing_recovers),
+        cmocka_unit_test(a_hole_in_a_sealed_chunk),
         cmocka_unit_test(regular_events_survive),
         cmocka_unit_test(damage_in_a_packed_file),
         cmocka_unit_test(folders_are_packed_file_by_file),
