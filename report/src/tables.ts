@@ -35,26 +35,6 @@ export function totalsList(totals: Total[], microseconds: boolean): HTMLElement 
   );
 }
 
-/** Of views whose text is laid out by hand: what the page has above these columns. */
-const COLUMN_TITLES: Record<string, Record<string, string>> = {
-  diff: { change_percent: "Change %", low_percent: "95 % from", high_percent: "to" },
-  tree: { name: "Name" },
-  modules: { path: "Module", class: "Class" },
-  memory: { peak_count: "Blocks at peak", end_count: "Blocks at end" },
-};
-
-function titled(view: View): View {
-  const own = COLUMN_TITLES[view.view];
-  return own
-    ? {
-        ...view,
-        columns: view.columns.map((column) =>
-          own[column.key] ? { ...column, title: own[column.key] } : column,
-        ),
-      }
-    : view;
-}
-
 /** Names that are set in by their depth, as text has them. */
 function indentOf(view: View, traits: Trait[]): TableOptions["indent"] {
   const [name, depth] = ["name", "depth"].map((key) =>
@@ -77,7 +57,7 @@ export function viewPart(
   find: ((name: string) => void) | null,
 ): Part {
   const entry = entries.find((one) => one.group === group) ?? entries[0];
-  const view = titled(entry.document);
+  const view = entry.document;
   const state: State = { filter: "", all: false };
   const place = el("div.rows");
   const printed = el("div.print-only");

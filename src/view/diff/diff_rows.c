@@ -228,12 +228,20 @@ static void hide_unused(struct snd_doc *doc, const struct snd_diff *d)
     doc->rows.hidden[WAS] = !was;
 }
 
+static const struct snd_column_title page_titles[] = {
+    { "change_percent", "Change %" },
+    { "low_percent", "95 % from" },
+    { "high_percent", "to" },
+    { NULL, NULL },
+};
+
 bool snd_diff_add_rows(struct snd_doc *doc, const struct snd_diff *d,
                        const struct snd_conditions *conditions, size_t *failed)
 {
     struct ranked *ranked = calloc(d->count + 1, sizeof *ranked);
 
     snd_table_init(&doc->rows, columns, COLUMNS);
+    doc->page_titles = page_titles;
     for (size_t i = 0; ranked && i < d->count; i++)
         ranked[i] = rank_row(&d->rows[i], i, d->is_sampled);
     if (ranked)

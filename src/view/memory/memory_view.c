@@ -134,9 +134,16 @@ static void leave_out(struct snd_doc *doc, struct snd_table *devices,
 
 SND_DOC_RELEASE(free_memory, sonde_memory_free)
 
+static const struct snd_column_title page_titles[] = {
+    { "peak_count", "Blocks at peak" },
+    { "end_count", "Blocks at end" },
+    { NULL, NULL },
+};
+
 SND_VIEW_BUILD(snd_view_memory)
 {
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->page_titles = page_titles;
     struct snd_table    *devices = snd_doc_section(doc, "devices", NULL, device_columns,
                                                    SND_COUNT_OF(device_columns));
     struct sonde_memory *memory = NULL;

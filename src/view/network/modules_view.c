@@ -279,12 +279,19 @@ enum sonde_status snd_modules_load(struct sonde_trace                *trace,
     return st;
 }
 
+static const struct snd_column_title page_titles[] = {
+    { "path", "Module" },
+    { "class", "Class" },
+    { NULL, NULL },
+};
+
 SND_VIEW_BUILD(snd_view_modules)
 {
     struct sonde_modules *modules;
     struct seen           seen = { 0 };
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->page_titles = page_titles;
     doc->rows.spare = spare;
     enum sonde_status st = snd_modules_load(trace, options, doc, &modules, err);
     if (st != SONDE_OK)

@@ -50,11 +50,17 @@ static void add_node(struct snd_doc *doc, const struct sonde_node *node, int64_t
 
 SND_DOC_RELEASE(free_tree, sonde_tree_free)
 
+static const struct snd_column_title page_titles[] = {
+    { "name", "Name" },
+    { NULL, NULL },
+};
+
 SND_VIEW_BUILD(snd_view_tree)
 {
     bool per_thread = (options->groups & SONDE_GROUP_THREAD) != 0;
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->page_titles = page_titles;
     struct sonde_tree *tree = NULL;
     enum sonde_status  st = sonde_tree_new(trace, per_thread, &tree, err);
     snd_doc_keep(doc, tree, free_tree);

@@ -29,6 +29,11 @@ struct snd_section {
     const char      *key, *title; /* title: over the table in text, or NULL */
 };
 
+/* What the report page has above a column of rows whose text is laid out by hand. */
+struct snd_column_title {
+    const char *key, *title;
+};
+
 struct snd_doc {
     const char               *view;
     const struct sonde_trace *trace; /* of a view: always there */
@@ -40,6 +45,8 @@ struct snd_doc {
     struct snd_section sections[SND_SECTIONS_MAX]; /* snd_doc_section() */
     size_t             section_count;
     const char        *rows_title; /* over the table of the rows, or NULL */
+    const struct snd_column_title
+        *page_titles; /* where the page's are not those of text; static, ends with NULL */
 
     const char *empty;      /* text shown when there are no rows; NULL: nothing */
     bool        unsaid_cut; /* text does not say that rows were left out: torch does not */

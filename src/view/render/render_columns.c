@@ -4,6 +4,8 @@
  *
  * Cells are written by the function that `--json` uses, so that both have the same digits.
  */
+#include <string.h>
+
 #include "base/text/json.h"
 #include "view/render/render.h"
 
@@ -26,24 +28,34 @@ static bool is_told(const struct snd_table *table, size_t column)
     return table->columns[column].key && !table->absent[column];
 }
 
-/* Columns that text leaves out have no title. */
-static void put_columns(struct snd_json *json, const struct snd_table *table)
+/* Columns that text leaves out have no title, but for those of `own`, which may be NULL. */
+static const char *find_title(const struct snd_table *table, size_t column,
+                              const struct snd_column_title *own)
+{
+    for (; own && own->key; own++)
+        if (strcmp(own->key, table->columns[column].key) == 0)
+            return own->title;
+    return table->hidden[column] ? NULL : table->columns[column].title;
+}
+
+static void put_columns(struct snd_json *json, const struct snd_table *table,
+                        const struct snd_column_title *titles)
 {
     snd_json_array(json, "columns");
     for (size_t i = 0; i < table->column_count; i++) {
         if (!is_told(table, i))
             continue;
         snd_json_object(json, NULL);
-        put_name(json, table->columns[i].key, table->hidden[i] ? NULL : table->columns[i].title,
-                 table->columns[i].kind);
+        put_name(json, table->columns[i].key, find_title(table, i, titles), table->columns[i].kind);
         snd_json_end(json);
     }
     snd_json_end(json);
 }
 
-static void put_table(struct snd_json *json, const struct snd_table *table, size_t rows)
+static void put_table(struct snd_json *json, const struct snd_table *table, size_t rows,
+                      const struct snd_column_title *titles)
 {
-    put_columns(json, table);
+    put_columns(json, table, titles);
     snd_json_bool(json, "microseconds", table->torch_units);
     snd_json_uint(json, "row_count", table->row_count);
     snd_json_array(json, "rows");
@@ -90,10 +102,10 @@ void snd_render_columns(const struct snd_doc *doc, const struct sonde_report_opt
         snd_json_text(&json, "key", doc->sections[i].key);
         if (doc->sections[i].title)
             snd_json_text(&json, "title", doc->sections[i].title);
-        put_table(&json, &doc->sections[i].table, doc->sections[i].table.row_count);
+        put_table(&json, &doc->sections[i].table, doc->sections[i].table.row_count, NULL);
         snd_json_end(&json);
     }
     snd_json_end(&json);
-    put_table(&json, &doc->rows, snd_rows_shown(&doc->rows, options));
+    put_table(&json, &doc->rows, snd_rows_shown(&doc->rows, options), doc->page_titles);
     snd_json_end(&json);
 }
