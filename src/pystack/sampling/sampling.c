@@ -48,6 +48,11 @@ void snd_sampling_own_codes(struct snd_sampling *s, const uint64_t *codes, size_
 {
     s->own_codes = codes;
     s->own_code_count = count;
+    memset(s->own_filter, 0, sizeof s->own_filter);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bit = snd_sampling_own_bit_(codes[i]);
+        s->own_filter[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
 }
 
 bool snd_sampling_with_native(struct snd_sampling *s)

@@ -16,6 +16,7 @@
 
 #include <time.h>
 
+#include "base/hints.h"
 #include "base/system/clock_ns.h"
 #include "pystack/interpreter/code_objects.h"
 #include "pystack/interpreter/stack_ids.h"
@@ -24,6 +25,7 @@
 #include "pystack/task.h"
 #include "pystack/interpreter/py_thread_names.h"
 
+#define SND_OWN_FILTER 16            /* words of the filter of our own code objects */
 #define SND_CODES_EXPECTED 24        /* of a thread's stack, which are read along with it */
 #define SND_WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
 #define SND_WRITE_FIRST_NS 10000000u /* the same, of a new thread: it may be killed soon */
@@ -124,8 +126,9 @@ struct snd_sampling {
     bool                       own_table; /* of descriptors */
     const uint64_t            *own_codes; /* of what starts and stops us */
     size_t                     own_code_count;
-    struct snd_py_stack        stack, spare[2];
-    struct sonde_lane          lane; /* of the thread whose stack that is */
+    uint64_t own_filter[SND_OWN_FILTER]; /* a bit for each of them: most frames need no more */
+    struct snd_py_stack stack, spare[2];
+    struct sonde_lane   lane; /* of the thread whose stack that is */
 };
 
 /* Counts a word of SAMPLER. */
@@ -166,6 +169,12 @@ void snd_sampling_close_thread_(struct snd_sampling *s, uint32_t at);
  */
 bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds,
                         uint64_t now);
+/* Which bit of `own_filter` is a code object's. */
+static inline uint64_t snd_sampling_own_bit_(uint64_t code)
+{
+    return (code * 0x9e3779b97f4a7c15u) >> 54; /* 64 * SND_OWN_FILTER of them */
+}
+
 /* Reads the thread's CPU clock: has it run since that was last read? False: the thread has ended. */
 bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, bool *moved);
 

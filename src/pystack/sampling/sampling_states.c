@@ -83,10 +83,14 @@ static void count_left_out(struct snd_sampling *s, enum snd_py_read read)
 /* Is the stack that was read last one of ours, which starts or stops what records? */
 static bool is_own(const struct snd_sampling *s)
 {
-    for (size_t i = 0; i < s->own_code_count; i++)
-        for (size_t k = 0; k < s->stack.count; k++)
-            if (s->stack.frames[k].code == s->own_codes[i])
+    for (size_t k = 0; s->own_code_count > 0 && k < s->stack.count; k++) {
+        uint64_t code = s->stack.frames[k].code, bit = snd_sampling_own_bit_(code);
+        if (SND_LIKELY(!(s->own_filter[bit / 64] >> bit % 64 & 1)))
+            continue;
+        for (size_t i = 0; i < s->own_code_count; i++)
+            if (s->own_codes[i] == code)
                 return true;
+    }
     return false;
 }
 
