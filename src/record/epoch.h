@@ -10,10 +10,13 @@
 
 #include "record/state.h"
 
-/* Once for the process: 0 before this, and again in a new process, where the kernel wipes it. */
+/*
+ * Called once per process. The epoch is 0 before it, and 0 again in a new process, where the kernel
+ * wipes its page.
+ */
 void snd_epoch_init(void);
 
-/* Marking begins (again): every lane and every call site looks itself up anew. */
+/* Starts marking, or starts it again: every lane and call site takes the slow path once. */
 void snd_epoch_on(void);
 void snd_epoch_off(void);
 

@@ -14,7 +14,10 @@
 
 #include "base/hints.h"
 
-/* One of another size: copied into `room`, the members that it lacks 0; NULL, which is said once: it cannot be one. */
+/*
+ * A struct of another size: a copy in `room`, with missing members 0; NULL, and once a line on
+ * stderr, if no struct has that size.
+ */
 const void *snd_given_other(const void *given, void *room, size_t size, const char *function);
 
 static inline const void *snd_given(const void *given, void *room, size_t size,

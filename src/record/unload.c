@@ -36,7 +36,7 @@ __attribute__((destructor)) static void note_end(void)
 void snd_unload_init(void)
 {
     if (snd_unload_is_possible() && atexit(note_exit) != 0)
-        process_ends = true; /* what is left in memory is the lesser harm */
+        process_ends = true; /* a leak is the lesser harm */
 }
 
 bool snd_unload_is_now(void)

@@ -17,7 +17,7 @@
 /* Whether this code is in a library that dlclose() unmaps. */
 bool snd_unload_is_possible(void);
 
-/* Once, while the library is loaded: so that its end can be told from that of the process. */
+/* Called once when the library is loaded, to tell dlclose() from the end of the process later. */
 void snd_unload_init(void);
 
 /* In a destructor of a late rank: whether it is dlclose() that runs it, and no other code does. */

@@ -75,7 +75,7 @@ static void do_work(struct job *job)
 
 static void *run(void *job)
 {
-    snd_owntable_enter(); /* where it is refused, the program may see a number for a moment */
+    snd_owntable_enter(); /* if refused, the program may see the descriptor for a moment */
     do_work(job);
     return NULL;
 }

@@ -22,8 +22,8 @@
 typedef int snd_apart_work(int fd, void *user);
 
 /*
- * Calls `work` with a descriptor of the file and waits for its end. Returns what it returned, or
- * EBADF: the file has no name any more, or may not be opened.
+ * Calls `work` with a descriptor of the file and waits until it returns. Returns its result, or
+ * EBADF if the file was removed or cannot be opened.
  */
 int snd_apart(snd_apart_work *work, void *user);
 
@@ -36,7 +36,10 @@ void snd_apart_keep(void);
 /* The descriptor that the calling thread has kept; -1: none. */
 int snd_apart_kept(void);
 
-/* Creates a thread of the recorder's own: no signal of the program's is for it. Returns whether there is one. */
+/*
+ * Creates a thread of the recorder's own, which takes none of the program's signals. False: it
+ * could not.
+ */
 bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *), void *argument,
                       const char *name);
 

@@ -11,13 +11,13 @@
 #include "record/own_pages.h"
 
 #define SLOTS 383
-#define KEPT_MOST 64 /* bytes at the head of a mapping that outlive a fault there */
+#define KEPT_MOST 64 /* bytes at the head of a mapping that are kept after a fault there */
 
 /* Mappings, in blocks that are never freed: the handler walks them without a lock. */
 struct slot {
     uintptr_t start; /* 0: free; 1: being filled */
     size_t    size;
-    size_t    cut;  /* offset from which on memory is anonymous, or `size` */
+    size_t    cut;  /* first byte that is anonymous memory by now, or `size` */
     size_t    kept; /* bytes at its head */
 };
 struct block {
@@ -108,7 +108,9 @@ size_t snd_bus_cut(const void *map, size_t size)
 
 /* ----------------------------------------------------------------- handler */
 
-/* What can be read there; a page that is gone leaves `to` as it is, without another fault. */
+/*
+ * Copies what can be read. A page that is gone leaves `to` unchanged and raises no further fault.
+ */
 static void read_safely(void *to, uintptr_t from, size_t size)
 {
     struct iovec local = { to, size }, remote = { (void *)from, size };
@@ -116,7 +118,7 @@ static void read_safely(void *to, uintptr_t from, size_t size)
     syscall(SYS_process_vm_readv, syscall(SYS_getpid), &local, 1ul, &remote, 1ul, 0ul);
 }
 
-/* Lays anonymous memory over a part of the mapping. */
+/* Maps anonymous memory over a part of the mapping. */
 static bool cover(uintptr_t start, size_t size, size_t kept)
 {
     char head[KEPT_MOST] = { 0 };
@@ -131,7 +133,10 @@ static bool cover(uintptr_t start, size_t size, size_t kept)
     return true;
 }
 
-/* From the page of this address on; what is covered already stays, with what was stored there since. */
+/*
+ * Covers everything from this address's page on; parts covered before keep what was stored there
+ * since.
+ */
 static bool make_void(uintptr_t address)
 {
     struct slot *slot = find(address);
@@ -143,13 +148,16 @@ static bool make_void(uintptr_t address)
     size_t cut = __atomic_load_n(&slot->cut, __ATOMIC_ACQUIRE);
     do {
         if (from >= cut)
-            return true; /* another thread is at it: the store faults again until it has done so */
+            return true; /* another thread is covering it: the store faults again until that is done */
     } while (!__atomic_compare_exchange_n(&slot->cut, &cut, from, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
     return cover(slot->start + from, cut - from, from == 0 ? slot->kept : 0);
 }
 
-/* As it would have been without us. A fault that nobody takes comes again, and ends the program. */
+/*
+ * What would have happened without us. A fault that no handler takes is raised again and ends the
+ * program.
+ */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     bool is_sent = info->si_code <= 0;
@@ -186,7 +194,9 @@ void snd_bus_guard(void)
     if (sigaction(SIGBUS, NULL, &now) != 0 ||
         ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus_error))
         return;
-    /* Somebody has taken it over, and may call us: to call him back would be a circle. */
+    /*
+     * Another handler has replaced ours and may call it: calling that one back would loop for ever.
+     */
     if (guarded &&
         ((now.sa_flags & SA_SIGINFO) || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN)))
         return;

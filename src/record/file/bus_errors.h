@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The handler is put in place, and taken back if nobody has replaced it meanwhile. */
+/* Installs the handler; removes it unless another has replaced it meanwhile. */
 void snd_bus_guard(void);
 void snd_bus_release(void);
 

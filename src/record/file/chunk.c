@@ -125,7 +125,7 @@ uint64_t snd_chunk_scan(const struct snd_chunk_header *map, uint64_t size, uint6
     return (uint64_t)(at - words) * 8;
 }
 
-/* Where the records of a table end that the file has, and how many have no place in it. */
+/* Where the records that the file holds end, and how many after them are lost. */
 static uint64_t count_void_records(const struct snd_chunk_header *map, uint64_t used, size_t cut,
                                    uint64_t *end)
 {
@@ -173,7 +173,10 @@ uint64_t snd_chunk_void(const struct snd_chunk_header *map, uint64_t size, uint6
     return lost;
 }
 
-/* What went into memory that the file has no place for: counted, and left off. Returns the rest. */
+/*
+ * Counts and cuts off what was stored in memory that the file does not hold. Returns the bytes that
+ * remain.
+ */
 static uint64_t lose_void(struct snd_chunk_header *map, uint64_t used)
 {
     size_t   cut = snd_bus_cut(map, used);
@@ -213,8 +216,8 @@ void snd_chunk_count(uint32_t chunk, uint64_t events)
 }
 
 /*
- * Without the lock: nobody else can reach the chunk. In keep-last mode it takes its place among the
- * sealed ones before that: two threads may seal at once, and the one that began later end first.
+ * Without the lock: no other thread can reach the chunk. In keep-last mode it enters the list of
+ * sealed chunks first, because of two threads that seal at once the later one may finish first.
  */
 void snd_chunk_seal_next(void)
 {
@@ -266,7 +269,7 @@ static void note_limit(void)
     __atomic_fetch_or(&snd_header->flags, SND_FILE_LIMIT, __ATOMIC_RELAXED);
 }
 
-/* The one that was left first: of the full ones, or of those that ended threads left half empty. */
+/* The chunk that was given up first: a full one, or one that an ended thread left half empty. */
 static struct snd_chunk_list *oldest(void)
 {
     struct snd_chunk_list *full = &snd_rec.sealed, *partial = &snd_rec.partial;
@@ -311,7 +314,7 @@ static uint32_t recycle(uint64_t size)
     struct snd_chunk_header *map = it.map ? it.map : snd_file_map(it.offset, it.size);
     if (map) {
         snd_chunk_scan(map, it.size, &events);
-        /* Never used, says the header first, so that a reader does not meet half of it. */
+        /* The header says "never used" first, so that a reader never sees half of it. */
         __atomic_store_n(&map->seq, 0, __ATOMIC_RELEASE);
         map->crc_set = 0;
         map->lost = 0;
@@ -398,7 +401,7 @@ static uint64_t half(uint64_t size)
     return size / 2 / SND_GRAIN * SND_GRAIN;
 }
 
-/* Another process of the run may write to the same disk, and shall find room there as well. */
+/* Leaves room for other processes of the run that write to the same disk. */
 static uint64_t fair_size(uint64_t size, uint64_t least)
 {
     uint64_t share = snd_file_free() / 8;
@@ -437,8 +440,8 @@ bool snd_may_reserve(void)
 }
 
 /*
- * In keep-last mode with few chunks all of them may be in other threads' hands, on their way from
- * one list to the next. To wait for them is short, and loses nothing. False: there is none.
+ * In keep-last mode with few chunks, other threads may be moving all of them from one list to the
+ * next. Waiting is short, and loses nothing. False: there is none to wait for.
  */
 static bool wait_for_recycling(void)
 {

@@ -45,19 +45,19 @@ void snd_chunk_retire(uint32_t chunk, uint64_t used);
 void snd_chunk_seal_next(void);
 
 /*
- * Events of the chunk that went into memory that the file has no place for (bus_errors.h); `end`, unless
- * NULL, is set to where those end that it has.
+ * How many of the chunk's events were lost because the file does not hold them (bus_errors.h).
+ * `end`, unless NULL, is set to the end of those that it holds.
  */
 uint64_t snd_chunk_void(const struct snd_chunk_header *map, uint64_t size, uint64_t *end);
 
-/* Writes length and, if asked, checksum into a chunk that nobody writes to any more. */
+/* Writes length and, on request, checksum into a chunk that no thread writes to any more. */
 uint64_t snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum);
-/* Takes note of what sealing a chunk returned. */
+/* Records the result of sealing a chunk. */
 void snd_chunk_count(uint32_t chunk, uint64_t events);
 
 /* Forgets every chunk; those still mapped are unmapped. */
 void snd_chunks_clear(void);
-/* In a forked child whose parent was changing them: forgets them without a look. */
+/* In a forked child whose parent was changing the lists: forgets them without reading them. */
 void snd_chunks_abandon(void);
 
 void     snd_list_push(struct snd_chunk_list *list, uint32_t chunk);

@@ -81,7 +81,7 @@ static void *supply(void *turn)
     return NULL;
 }
 
-/* Dry threads look at it without the lock. */
+/* Read without the lock by threads that have no chunk. */
 static void set_supplier(bool there)
 {
     __atomic_store_n(&snd_rec.has_supplier, there, __ATOMIC_RELAXED);

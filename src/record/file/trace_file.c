@@ -102,7 +102,7 @@ static void note_made(uint64_t end)
  */
 static bool writes_reserve;
 
-/* What the file system said of its room when it was last asked. Atomic. */
+/* Free bytes of the file system when last queried. Atomic. */
 static uint64_t free_bytes = UINT64_MAX;
 
 static void note_free(const struct statfs *system)
@@ -119,8 +119,8 @@ uint64_t snd_file_free(void)
 }
 
 /*
- * Asked first, as an allocation that fails takes all there is before it gives it back: another
- * process of this run, whose trace lies beside this one, would find the disk full meanwhile.
+ * Checked first: an allocation that fails takes all free space before it gives it back, and other
+ * processes of this run would find the disk full meanwhile.
  */
 static bool is_more_than_free(int fd, uint64_t size)
 {
@@ -129,7 +129,10 @@ static bool is_more_than_free(int fd, uint64_t size)
     if (fstatfs(fd, &system) != 0)
         return false;
     note_free(&system);
-    /* A file system that says nothing of its room has 0; where there is none, nothing can be taken. */
+    /*
+     * Some file systems report 0 because they do not know; where 0 is true, allocating fails
+     * anyway.
+     */
     return system.f_bfree > 0 && system.f_bsize > 0 &&
            (uint64_t)system.f_bfree < size / (uint64_t)system.f_bsize;
 }
@@ -334,8 +337,8 @@ static int map_header(int fd, void *unused)
 }
 
 /*
- * A file system that writes blocks elsewhere when they are written again may find no room for
- * that. Of this file it shall not: then what is reserved can be written, as on others.
+ * A copy-on-write file system needs new blocks to write reserved ones again, and may have none.
+ * Turned off for this file, so that what is reserved can be written.
  */
 static void keep_blocks_in_place(int fd)
 {
@@ -364,7 +367,7 @@ static int study_file_system(int fd, void *unused)
     return 0;
 }
 
-/* What the header said when it was made, should somebody truncate the file. */
+/* The header as first written, in case the file is truncated. */
 static char fixed_part[offsetof(struct snd_file_header, flags)];
 
 enum sonde_status snd_file_create(struct sonde_error *err)
@@ -415,7 +418,7 @@ static bool is_truncated(uint64_t has, bool has_header)
     return !has_header || snd_header->cut_files != 0 || has < snd_rec.file_made;
 }
 
-/* Adds what was counted in memory that the file had no place for to what it had before. */
+/* Adds the counters of the anonymous memory to those that the file has. */
 static void add_counts(struct snd_file_header *to, const struct snd_file_header *more)
 {
     static const size_t counts[] = {
@@ -441,7 +444,7 @@ static void add_counts(struct snd_file_header *to, const struct snd_file_header 
         to->last_os_error = more->last_os_error;
 }
 
-/* The file shall say what it has suffered, even where nothing else of it is left; else we say it. */
+/* Notes the damage in the file, even if nothing else of it is left; if that fails, on stderr. */
 static void mend_header(int fd, const struct snd_file_header *in_file, bool is_void, bool truncated)
 {
     struct snd_file_header header = *snd_header;

@@ -25,7 +25,7 @@ SND_CHECKED enum sonde_status snd_file_create(struct sonde_error *err);
  */
 int snd_file_reserve(uint64_t offset, uint64_t size);
 
-/* How many bytes its file system had left when it was last asked; UINT64_MAX: it does not say. */
+/* Free bytes of its file system when last queried; UINT64_MAX: unknown. */
 uint64_t snd_file_free(void);
 
 /* Maps a reserved part for writing and faults it in; NULL with errno set on failure. */
@@ -36,7 +36,7 @@ void *snd_file_view(uint64_t offset, uint64_t size);
 /* Ends a mapping of the file. */
 void snd_file_unmap(void *map, size_t size);
 
-/* Lays anonymous memory over a mapping: later stores are void, and harmless. */
+/* Maps anonymous memory over a mapping: later stores are discarded. */
 void snd_file_park(void *map, size_t size);
 
 /* Gives back the disk blocks of [from, to), which no mapping may be using any more. */

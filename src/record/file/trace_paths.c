@@ -97,7 +97,7 @@ static bool name_file(char *out, size_t size, uint32_t number)
     return n >= 0 && (size_t)n < size;
 }
 
-/* A trace, or nothing at all (a name that somebody made with mkstemp for us). */
+/* A trace, or an empty file (a name reserved with mkstemp). */
 static bool is_replaceable(void)
 {
     char        magic[8];

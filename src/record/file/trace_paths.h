@@ -14,7 +14,9 @@
 
 #include "record/state.h"
 
-/* Opens the folder of snd_rec.path and gives it back. That it cannot be opened is no failure. */
+/*
+ * Opens the folder of snd_rec.path, and closes it. A folder that cannot be opened is not an error.
+ */
 void snd_place_open(void);
 void snd_place_close(void);
 
@@ -25,10 +27,13 @@ void snd_place_close(void);
  */
 SND_CHECKED enum sonde_status snd_place_create(struct sonde_error *err);
 
-/* Opens the file of now again, which the program has closed; the caller looks whether it is it. */
+/*
+ * Opens the current file again after the program closed its descriptor; the caller checks that it
+ * is the same file.
+ */
 int snd_place_reopen(void);
 
-/* Removes the file of now, or of the cycle that has just ended. */
+/* Removes the current file, or that of the cycle that has just ended. */
 void snd_place_remove(void);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "record/state.h"
 
-/* Where a process records that may not write to the place of the others; NULL: nowhere. */
+/* Where a process records that may not write beside the other files; NULL: nowhere. */
 const char *snd_environment_others(void);
 
 /*
@@ -29,7 +29,7 @@ void snd_plain_append(char *text, size_t size, const char *value);
  */
 bool snd_environment_is_heap(void);
 
-/* Fills in the options that `sonde run` asks for; false: no recording is asked for. */
+/* Fills in the options that `sonde run` passes; false: it wants no recording. */
 bool snd_environment_options(struct sonde_options *out);
 
 #endif

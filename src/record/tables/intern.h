@@ -39,9 +39,9 @@ void snd_table_clock(void);
 /* The id of a payload of a type, appended if it is new. 0 without room; late ids are none. */
 uint32_t snd_table_try(enum snd_record_type type, struct snd_hash hash, const void *payload,
                        size_t size);
-/* Makes an id of elsewhere the one that is found by this hash; false without memory. */
+/* Makes this hash lead to an id that was made elsewhere; false: out of memory. */
 bool snd_table_put(enum snd_record_type type, struct snd_hash hash, uint32_t id);
-/* Counts a record that found no room; returns what stands for it: 0, or SND_NAME_LOST. */
+/* Counts a record that found no room; returns its substitute: 0, or SND_NAME_LOST. */
 uint32_t snd_table_lose(enum snd_record_type type);
 
 /* In keep-last mode: from now on names that the tables lack go into the chunks of their events. */
@@ -53,14 +53,14 @@ bool snd_table_is_kept_last(void);
 uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const void *payload,
                           size_t size);
 
-/* The one rule by which what is in the tables is known again. */
+/* The hash by which an entry of the tables is recognised. */
 static inline struct snd_hash snd_record_hash(enum snd_record_type type, const void *payload,
                                               size_t size)
 {
     return snd_hash_bytes(payload, size, (uint64_t)type);
 }
 
-/* The id of a short text; what is beyond SND_TEXT_MAX bytes of it is left off, and counted. */
+/* The id of a short text; bytes beyond SND_TEXT_MAX are cut off, and counted. */
 #define SND_TEXT_MAX ((size_t)4096)
 uint32_t snd_table_text(const char *text, size_t length);
 
@@ -68,10 +68,10 @@ uint32_t snd_table_text(const char *text, size_t length);
 uint64_t *snd_table_tally(const struct snd_tally_record *tally);
 
 /*
- * Before the tables are sealed: a thread that still adds to a tally does so to memory that nobody
- * reads, which stays where it is until the next recording has ended.
+ * Called before the tables are sealed. A thread that still adds to a tally then writes to memory
+ * that nobody reads, which stays mapped until the next recording has ended.
  */
 void snd_tallies_park(void);
-void snd_tallies_release(void); /* nor is anybody left who adds to them */
+void snd_tallies_release(void); /* no thread adds to them any more */
 
 #endif

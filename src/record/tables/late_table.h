@@ -32,8 +32,8 @@ struct snd_late {
 struct snd_late snd_late_find(uint32_t id);
 
 /*
- * For a tally, which is in the tables for ever: the id of a frame there that is like this late one,
- * its names lost, and counted. Another id is returned as it is; 0 without room. May let go of the lock.
+ * For a tally, which stays in the tables: the id of a frame there like this late one, its names
+ * lost and counted. Any other id is returned unchanged; 0 without room. May release the lock.
  */
 uint32_t snd_late_in_tables(uint32_t frame);
 

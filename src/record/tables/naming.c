@@ -132,7 +132,7 @@ static uint32_t name_in_chunk(const char *text, size_t length)
     return SND_OWN_NAME | thread->own[at].number;
 }
 
-/* The tables have no room left for a name: whether it may go into its chunk from now on. */
+/* The tables are full: may names be written into chunks from now on? */
 static bool may_be_own(size_t length)
 {
     snd_lock();

@@ -13,7 +13,7 @@
 /* The thread `tid` attaches: takes over the record that was added for it, if any. */
 struct snd_thread_record *snd_sampled_claim(uint32_t tid, uint32_t *id);
 
-/* The record of a thread, which marks for itself or was added before; NULL if none has. */
+/* The record of a thread that marks by itself or was added before; NULL if there is none. */
 struct snd_thread_record *snd_sampled_find(const struct sonde_thread_place *place, uint32_t *id);
 
 /* Adds a record for a thread, of this name's id; its id, 0 without room. May let go. */

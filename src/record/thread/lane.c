@@ -163,7 +163,7 @@ void snd_lanes_uninit(void)
     const struct timespec a_while = { 0, 1000000 };
 
     snd_threads_uninit();
-    do /* once more than needed: those that have counted themselves out are still to return */
+    do /* one round more than needed: threads that have counted themselves out have still to return */
         clock_nanosleep(CLOCK_MONOTONIC, 0, &a_while, NULL);
     while (__atomic_load_n(&ending, __ATOMIC_ACQUIRE) > 0);
 }

@@ -26,15 +26,15 @@ enum snd_entry snd_lane_enter(size_t words, enum snd_intent intent);
 void           snd_lane_leave(void);
 
 /*
- * Between the two: the time of the event, which is that of the entry where it had to wait, and now
- * where it had not.
+ * Between enter and leave: the event's time. If entering had to wait, the time of entry; otherwise
+ * now.
  */
 uint64_t snd_lane_time(void);
 
 /* Once for the process: the hook that detaches ending threads. */
 bool snd_lanes_init(void);
 
-/* It is taken back; returns when no thread is in it. For code that is about to be unmapped. */
+/* Removes that hook; returns when no thread is in it. For code that is about to be unmapped. */
 void snd_lanes_uninit(void);
 
 #endif

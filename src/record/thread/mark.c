@@ -16,7 +16,10 @@
 _Static_assert(SONDE_KIND_FUNCTION_ == SND_EV_FUNCTION && SND_FUNCTION_RESUMED == 1,
                "sonde_lane_function() writes what docs/FORMAT.md says");
 
-/* Between enter and leave only: what a signal handler marks before is older, never younger. */
+/*
+ * Only between enter and leave, so that a signal handler's event is never younger than the one
+ * written after it.
+ */
 static uint64_t stamp(enum snd_event_kind kind)
 {
     return snd_lane_time() << 8 | (uint64_t)kind;
@@ -150,7 +153,9 @@ void sonde_scope_end_slow_(struct sonde_scope_ scope)
         sonde_end_slow_(0);
         return;
     }
-    /* Where it was open a recording or a pause began, which has closed it; or it was not recorded. */
+    /*
+     * A recording or a pause began while it was open and has closed it; or it was never recorded.
+     */
     if (scope.epoch != sonde_epoch() || scope.epoch != lane->epoch)
         return;
     if (above >= (int32_t)SONDE_DEPTH_BREAK / 2 || above <= -(int32_t)SONDE_DEPTH_BREAK / 2)

@@ -64,7 +64,7 @@ bool sonde_clock_is_counter(void)
 
 SONDE_API struct sonde_device make_device(unsigned type, int index) __asm__("sonde_device");
 
-/* By its name in the object alone: the struct has the same, and is not to be renamed. */
+/* Named so in the object file only: in C the struct has this name. */
 struct sonde_device make_device(unsigned type, int index)
 {
     return (struct sonde_device){ (uint16_t)type, (int16_t)index };

@@ -20,7 +20,7 @@ struct snd_pmc_value {
     uint64_t count, enabled_ns, running_ns;
 };
 
-/* How the processor is asked; a test has its own. */
+/* How the counter is read; tests replace it. */
 struct snd_pmc_ways {
     uint64_t (*counter)(uint32_t number);
     uint64_t (*clock)(void);
@@ -75,7 +75,7 @@ static inline uint64_t snd_pmc_since(const volatile struct perf_event_mmap_page 
     return page->time_offset + whole * mult + (rest * mult >> shift);
 }
 
-/* False: the event cannot be read so, and its descriptor must be. */
+/* False: the event cannot be read this way; its descriptor must be read. */
 static inline bool snd_pmc_read(const volatile struct perf_event_mmap_page *page,
                                 const struct snd_pmc_ways *ways, struct snd_pmc_value *value)
 {
@@ -104,8 +104,8 @@ static inline bool snd_pmc_read(const volatile struct perf_event_mmap_page *page
 }
 
 /*
- * What is to be added for what was counted between two readings: scaled by the time in which the event
- * was to count over that in which it did.
+ * The increase between two readings, times the time in which the event should have counted, over
+ * the time in which it did.
  */
 static inline uint64_t snd_pmc_rise(const struct snd_pmc_value *before,
                                     const struct snd_pmc_value *now)

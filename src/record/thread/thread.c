@@ -17,7 +17,8 @@
 #include "record/tables/sampled_threads.h"
 
 #define FIRST_CHUNK ((uint64_t)SND_GRAIN) /* a thread that marks little costs little */
-#define WORTH_REUSING ((uint64_t)4096)    /* room for which an ended thread's chunk is kept */
+#define WORTH_REUSING \
+    ((uint64_t)4096) /* free bytes that make an ended thread's chunk worth keeping */
 
 static SONDE_THREAD_LOCAL_ struct snd_thread *self;
 static struct snd_thread                     *living; /* the youngest */
@@ -374,7 +375,7 @@ bool snd_thread_make_room(size_t words, uint32_t epoch, uint64_t now)
 
 /* ---------------------------------------------------------- ends and forks */
 
-/* Ranges that were open when a pause began that nobody ended: they end there. */
+/* Ranges that were open when a pause began and were never ended: they end at the pause. */
 static void write_last_pause(const struct snd_thread *thread, struct snd_chunk *it, void *view)
 {
     uint64_t at = thread->lost_since == 0 ? paused_at(thread->lane) : 0;

@@ -25,10 +25,12 @@ static inline bool snd_lane_has_room(const struct sonde_lane *lane, size_t words
     return (size_t)(lane->end - lane->cur) >= words;
 }
 
-#define SND_GAP_WORDS \
-    2u /* kept at the end of each chunk: what it has no room for begins with a gap */
+#define SND_GAP_WORDS 2u /* kept free at the end of each chunk, for a gap */
 
-/* Opens a lane that was shut for every mark to take the slow path (thread_counts.h), and not for a loss. */
+/*
+ * Opens a lane that was shut only to send every mark through the slow path (thread_counts.h), not
+ * after a loss.
+ */
 static inline void snd_thread_open_lane(const struct snd_thread *thread)
 {
     thread->lane->end = (uint64_t *)((char *)thread->map + thread->map_size) - SND_GAP_WORDS;

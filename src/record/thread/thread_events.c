@@ -177,7 +177,7 @@ static void read_one(struct events *e, uint32_t i)
         if (!got) /* the program has closed it */
             tell(SND_COUNTERS_READ_ABSENT);
     }
-    /* One that had no turn: its time counts for the next that it has. */
+    /* An event that had no turn on a counter: its time is added to that of its next turn. */
     if (!got || (now.running_ns == last->running_ns && now.enabled_ns != last->enabled_ns))
         return;
     uint64_t rise = snd_pmc_rise(last, &now);

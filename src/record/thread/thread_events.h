@@ -36,7 +36,7 @@ void snd_events_read(uint64_t *values);
 /* Closes what the calling thread has open. */
 void snd_events_end(void);
 
-/* Where is counted what was opened, absent and scaled: words of COUNTERS_READ; NULL: nowhere. */
+/* Words of the tally COUNTERS_READ: events that were opened, absent, scaled. NULL: not counted. */
 void snd_events_tell(uint64_t *words);
 
 #endif
