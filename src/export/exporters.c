@@ -84,7 +84,7 @@ static enum sonde_status refuse_stacks(const char *format, const char *what,
     return SONDE_E_ARGUMENT;
 }
 
-/* A writer of stacks that was asked for, and that the format does not have. */
+/* Refuses a kind of stacks that was requested and that the format does not have. */
 static enum sonde_status check_stacks(const struct snd_exporter         *exporter,
                                       const struct sonde_export_options *options,
                                       struct sonde_error                *err)

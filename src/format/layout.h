@@ -77,11 +77,11 @@ struct snd_file_header {
     uint8_t  session[16]; /* random; the files of one trace share it */
     uint64_t boot_id;     /* hash of the machine's boot id: equal means one CLOCK_MONOTONIC */
     uint32_t pid;
-    uint32_t parent_pid; /* of a forked child, else 0 */
-    uint32_t rank;       /* or SND_UNKNOWN */
-    uint32_t world_size; /* or SND_UNKNOWN */
-    uint32_t cycle;      /* of the schedule, from 0 */
-    uint32_t started_by; /* pid of the process's parent; 0: not told */
+    uint32_t parent_pid;         /* of a forked child, else 0 */
+    uint32_t rank;               /* or SND_UNKNOWN */
+    uint32_t world_size;         /* or SND_UNKNOWN */
+    uint32_t cycle;              /* of the schedule, from 0 */
+    uint32_t started_by;         /* pid of the process's parent; 0: not recorded */
     struct snd_clock_pair early; /* when the library was loaded: a long base line for the rate */
     struct snd_clock_pair start; /* when this file was begun */
     uint64_t              max_bytes; /* limit asked for, 0 none */
@@ -105,15 +105,15 @@ struct snd_file_header {
     uint64_t failed_reserves; /* no space, quota, file-size limit */
     uint32_t last_os_error;   /* errno of the latest failed reserve */
     uint32_t reserved4;
-    uint64_t closed_bytes;  /* length of the file when it was closed; 0: not told */
-    uint64_t closed_events; /* events in it then (snd_event_weight); 0: none, or not told */
+    uint64_t closed_bytes;  /* length of the file when it was closed; 0: not recorded */
+    uint64_t closed_events; /* events in it then (snd_event_weight); 0: none, or not recorded */
     uint8_t  reserved5[152];
     /* at 1280 */
     uint64_t refused_events;    /* marks of signal handlers that interrupted the recorder itself */
     uint64_t lost_children;     /* forked processes that recorded and could not make their file */
     uint32_t lost_children_why; /* errno of the latest of them */
     uint32_t reserved7;
-    uint64_t cut_files;     /* somebody truncated the file while it was being written */
+    uint64_t cut_files;     /* the file was truncated while it was being written */
     uint64_t lost_calls[8]; /* CALLS: what tallies that found no room add up to, as one */
     uint8_t  reserved6[2720];
 };

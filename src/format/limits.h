@@ -17,7 +17,7 @@
 /* Frames of one stack that readers follow. Probes record fewer: only a damaged trace has more. */
 #define SND_STACK_MAX 16384u
 
-/* The same, or one that says that none is known. */
+/* The same, and at least one, which says that the stack is not known. */
 #define SND_NAMED_STACK_MAX (SND_STACK_MAX + 1u)
 
 /* The same with the ranges that were open, which readers put among them. */

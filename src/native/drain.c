@@ -137,7 +137,7 @@ static uint32_t find_stack(struct snd_drain *d, const struct snd_native_sample *
 
 /* -------------------------------------------------------------------- threads */
 
-/* Of a counter: who caused the events, not when. */
+/* Of a counter: which code caused the events, not when. */
 static void count_events(void *drain, uint32_t stack, uint32_t counter, uint64_t samples,
                          uint64_t events)
 {
@@ -388,7 +388,7 @@ static void end_waits(struct snd_drain *d)
     }
 }
 
-/* What is known only when nothing is sampled any more. */
+/* Facts that are known only after sampling has ended. */
 static void settle(struct snd_drain *d)
 {
     uint64_t counted[SND_COUNTERS_MOST];

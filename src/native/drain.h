@@ -54,7 +54,7 @@ struct snd_drain {
     uint64_t                 last_raw;
     uint64_t                *tally; /* in the trace; NULL: no room */
     uint64_t                *waits; /* likewise; NULL, too: they are not asked for */
-    struct snd_map           ended; /* threads whose time is still to be told: rests.h */
+    struct snd_map           ended; /* threads whose remaining time is not recorded yet: rests.h */
     uint32_t                 rest;  /* the stack of time that is in no sample; 0: none yet */
     uint64_t                 counts[SND_NATIVE_WORDS];
     struct snd_stack_events  events; /* of counters, by stack */

@@ -14,7 +14,7 @@
 struct snd_seen_process {
     uint32_t            pid, parent;
     uint32_t            threads;   /* that live */
-    bool                is_begun;  /* it runs another program, none of which is mapped yet */
+    bool                is_begun;  /* it is in exec: nothing of the new program is mapped yet */
     bool                is_python; /* it runs an interpreter */
     bool                has_trace; /* it records itself */
     struct snd_mappings mappings;
@@ -26,7 +26,7 @@ struct snd_seen_thread {
     char     name[SND_COMM_MAX];
     uint64_t start_ns;
     bool     is_python;           /* it has run Python code: its process samples it */
-    uint32_t waits_at;            /* the stack in which it left its processor */
+    uint32_t waits_at;            /* its stack when it left the processor */
     uint64_t waits_ns;            /* and when; 0: it is on one, or was made to leave */
     uint64_t sampled_ns, used_ns; /* of processor time: in samples; in all, once it has ended */
     uint32_t reads;               /* that make up the latter: rests.h */

@@ -9,7 +9,7 @@
 
 #define ENTRIES_MOST 64u
 
-/* Texts are told again and again: the recorder knows them, the call is cheap. */
+/* Texts are interned again each time: the recorder has them, so the call is cheap. */
 static uint32_t intern(const struct snd_resolver *r, const char *text)
 {
     return text && *text ? r->intern(text, strlen(text)) : 0;
@@ -40,7 +40,7 @@ void snd_resolve(const struct snd_resolver *r, const struct snd_resolve_item *it
                                                 .address = items[i].address };
     enum sonde_status status = symbols && queries ? snd_symbols_find(symbols, queries, count, NULL)
                                                   : SONDE_E_NOMEM;
-    (void)status; /* what was answered before memory was out stays answered */
+    (void)status; /* answers from before memory ran out remain valid */
     for (size_t i = 0; symbols && queries && i < count; i++)
         tell(r, items[i].frame, &queries[i]);
     free(queries);

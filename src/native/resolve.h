@@ -23,7 +23,7 @@ struct snd_resolve_item {
     uint64_t    address;
 };
 
-/* Tells the recorder of every function that is found. */
+/* Passes every function that is found to the recorder. */
 void snd_resolve(const struct snd_resolver *resolver, const struct snd_resolve_item *items,
                  size_t count);
 

@@ -28,8 +28,9 @@ struct snd_watch {
     uint64_t    max_bytes;   /* of the trace; 0: no limit */
     bool        keep_last;
     bool        beside_python; /* threads that run Python are left to their own sampler */
-    const char *traces;        /* folder with '/': so are those of who has a trace there; or NULL */
-    bool        off_cpu;       /* where threads wait, too */
+    const char
+        *traces;  /* folder with '/': processes with a trace there are left out too; or NULL */
+    bool off_cpu; /* where threads wait, too */
     bool on_exec; /* from when it runs another program; else from now on, with its children */
     int  stop;    /* a descriptor: end when it can be read; -1 none */
     const volatile int *quit;  /* not 0: end; may be NULL */

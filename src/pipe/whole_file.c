@@ -94,7 +94,7 @@ static enum sonde_status write_through(const char *path, const char *bytes, size
     return good ? SONDE_OK : snd_fail_os(err, SONDE_E_IO, "cannot write %s", path);
 }
 
-/* What the link `path` says, seen from where it lies; the caller's, NULL with errno. */
+/* The target of the link `path`, relative to the folder it is in. To be freed; NULL with errno. */
 static char *read_link(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -18,7 +18,7 @@ struct snd_task {
     uint32_t tid;
     bool     own;        /* a thread of this process: its clock can be read */
     int      sched_fd;   /* of another process; -1: not open */
-    bool     own_table;  /* nobody else can close what is opened here */
+    bool     own_table;  /* no other thread can close what is opened here */
     bool     unopenable; /* `waiting` may not be read: then "stat" is */
 
     struct snd_ownfd waiting; /* "syscall" in /proc */

@@ -130,7 +130,7 @@ struct snd_process {
     uint32_t               first_thread; /* index in trace->threads */
     uint32_t               thread_count; /* with the one for undefined ids, if needed */
     uint64_t               valid_from;   /* raw clock; 0: everything */
-    uint64_t               steps_from;   /* raw clock; a STEP before it is none */
+    uint64_t               steps_from;   /* raw clock; a STEP before it does not count */
     uint64_t               chunk_lost;   /* lost events counted in chunk headers */
     bool is_guest; /* no file of its own: uses the tables of the file that mentions it */
 };
@@ -224,7 +224,7 @@ SND_CHECKED bool snd_guests_add(struct sonde_trace *trace);
 /* Adds a string to the tables, and gives it an id there. False: out of memory. */
 SND_CHECKED bool snd_table_add_string(struct sonde_trace *trace, struct snd_process *process,
                                       const char *text, size_t length, uint32_t *id);
-/* Takes over what the tables' metadata tells of file names ("python.prefixes"). */
+/* Applies the metadata "python.prefixes" of the tables to file names. */
 SND_CHECKED bool snd_prefixes_read(const struct sonde_trace *trace, struct snd_process *process);
 
 /* A file name without the folder that every reader knows, as torch shows it. */

@@ -18,7 +18,9 @@ void *snd_pages_take(size_t size)
         return calloc(1, size > 0 ? size : 1);
     if (size > SIZE_MAX / 2)
         return NULL;
-    /* One large page more than asked for, then what sticks out on either side is given back. */
+    /*
+     * Maps one large page more than needed, then unmaps what is before and after the aligned part.
+     */
     size_t whole = round_up(size), mapped = whole + LARGE_PAGE;
     char  *at = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)

@@ -109,7 +109,7 @@ void snd_out_csv(struct snd_out *out, const char *bytes, size_t length);
 /* The same for text of several lines, which stay. */
 void snd_out_csv_lines(struct snd_out *out, const char *bytes, size_t length);
 
-/* What was to be written cannot be had: `os_error` says why (ENOMEM). */
+/* The content could not be made: `os_error` is the reason (ENOMEM). */
 void snd_out_fail(struct snd_out *out, int os_error);
 
 /* Writes what is left. Errors: SONDE_E_IO, now or earlier. */

@@ -88,7 +88,10 @@ static int leave_file(const struct snd_command *self, const char *object,
     return status;
 }
 
-/* Lets the page keep a connection to us, whose end tells that it was closed. Not in a file. */
+/*
+ * Lets the page keep a connection to this server: when it ends, the page was closed. Not for a page
+ * in a file.
+ */
 static void allow_connection(struct sonde_buffer *page)
 {
     static const char none[] = "connect-src 'none'", self[] = "connect-src 'self'";

@@ -46,8 +46,8 @@ static void become(char **program, const sigset_t *mask, int gate, int report)
 /* ---------------------------------------------------------------- waiting */
 
 /*
- * Does not return. Whoever continues the program alone does not know that we are stopped too. Once
- * may be too early for us, so it goes on until we end it.
+ * Does not return. A user who continues only the program does not know that we are stopped as well.
+ * Continuing us once may be too early, so this repeats until we end it.
  */
 static void wake_with(pid_t pid, pid_t sonde)
 {
@@ -91,7 +91,7 @@ static bool ends_programs(int number)
     return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
 
-/* Stopping is the program's own choice: if a signal stops it, waitpid says so. */
+/* The program decides whether it stops: if a signal stops it, waitpid returns that. */
 static int wait_for(pid_t pid, const sigset_t *set, struct snd_sentinel *sentinel,
                     struct snd_child *child)
 {

@@ -16,7 +16,7 @@
 #include "native/watch.h"
 
 #define EXIT_LIVES 4        /* of the sampler: processes of the program live on */
-#define EXIT_OTHER_RIGHTS 3 /* of the sampler: snd_watch() says so when the program has ended */
+#define EXIT_OTHER_RIGHTS 3 /* of the sampler: set by snd_watch() when the program has ended */
 
 /* Quotes a word where a shell would need it. */
 static void add_word(struct sonde_buffer *out, const char *word)

@@ -75,7 +75,7 @@ static bool is_at(int fd, const char *path)
 
 enum {
     LOCK_TAKEN = -1,   /* another has it */
-    LOCK_CHANGED = -2, /* what was at the path is not any more */
+    LOCK_CHANGED = -2, /* what was at the path is gone */
     LOCK_REFUSED = -3, /* what is there cannot be opened */
 };
 

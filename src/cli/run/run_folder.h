@@ -41,9 +41,9 @@ void snd_run_folder_release(struct snd_run_folder *folder);
 void snd_run_folder_undo(struct snd_run_folder *folder);
 
 /*
- * The program has ended: the older trace goes, and a single file that nobody writes any more
- * becomes `path` itself. With no file and nobody who could still make one, nothing is done: the
- * caller may find out why, and calls _undo.
+ * The program has ended: the older trace is removed, and a single file that no process writes to
+ * any more becomes `path` itself. If there is no file, and no process that could still make one,
+ * nothing is done: the caller may find out why, and calls _undo.
  */
 void snd_run_folder_settle(struct snd_run_folder *folder);
 

@@ -20,7 +20,7 @@
 #define SHARED "/tmp"
 #define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* May anybody enter all folders that this one is in? */
+/* May every user enter all parent folders of this one? */
 static bool is_reachable(const char *full)
 {
     char        path[PATH_MAX];
@@ -35,7 +35,7 @@ static bool is_reachable(const char *full)
     return true;
 }
 
-/* A folder in which nobody else can rename or remove what is ours; -1: there is none. */
+/* A folder in which no other user can rename or remove our files; -1: there is none. */
 static int open_shared(void)
 {
     int         fd = open(SHARED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -126,7 +126,7 @@ void snd_run_others_collect(struct snd_run_folder *f)
         for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
             if (is_trace(fd, entry->d_name))
                 move_up(fd, f->fd, entry->d_name);
-            unlinkat(fd, entry->d_name, 0); /* what is none; . and .. are refused */
+            unlinkat(fd, entry->d_name, 0); /* not a trace; . and .. are refused */
         }
         closedir(dir);
     } else if (fd >= 0) {

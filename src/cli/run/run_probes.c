@@ -291,7 +291,7 @@ static bool next_place(const struct probe *probe, struct place *place)
     return length > 0;
 }
 
-/* What was not asked for by name is left out, with the reason. -1 to go on. */
+/* A probe that was not requested by name is left out, with the reason. -1 to go on. */
 static int set_library(const struct probe *probe, const struct snd_run_probes *chosen)
 {
     struct sonde_error err;

@@ -129,7 +129,7 @@ struct snd_diff_line {
 struct snd_diff_side {
     struct snd_diff_line *lines;
     uint32_t              count, room, runs;
-    struct snd_texts      keys; /* a key's number is its line's */
+    struct snd_texts      keys; /* a key's number is that of its line */
     struct snd_arena      arena;
 };
 /* False: out of memory. */

@@ -182,7 +182,7 @@ static int compare_device(const void *x, const void *y)
     return (a->device > b->device) - (a->device < b->device);
 }
 
-/* By process and number, whichever was the first to work. */
+/* By process and number, not in the order of their first work. */
 static bool find_devices(struct builder *b)
 {
     struct snd_gpu *g = b->g;

@@ -18,8 +18,8 @@ enum snd_gpu_reason {
     SND_IDLE_COPY,    /* copies or fills ran: kernels waited for them, or nothing else was there */
     SND_IDLE_HOST,    /* the host asked for the next work only after the GPU had run out of it */
     SND_IDLE_SYNC,    /* the same, and the host was still in a call that waits for the GPU */
-    SND_IDLE_LAUNCH,  /* the next work had been asked for, and had not begun yet */
-    SND_IDLE_UNKNOWN, /* the call that asked for the next work is not in the trace */
+    SND_IDLE_LAUNCH,  /* the next work had been launched, and had not begun yet */
+    SND_IDLE_UNKNOWN, /* the call that launched the next work is not in the trace */
     SND_IDLE_REASONS,
 };
 extern const char *const snd_gpu_reason_words[SND_IDLE_REASONS];
@@ -47,8 +47,8 @@ struct snd_gpu_gap {
     uint32_t frame;  /* ... and in this Python function, if no range has a line; 0: not known */
     uint32_t item;   /* the work that ended it; of a copy: itself */
     uint32_t next;   /* its name */
-    uint32_t asked;  /* where that was asked for; SONDE_NONE: not known */
-    uint32_t thread; /* that asked for it, and when, if the host was late */
+    uint32_t asked;  /* where it was launched; SONDE_NONE: not known */
+    uint32_t thread; /* that launched it, and when, if the host was late */
     int64_t  launched_ns;
     uint32_t wait; /* it began in this call, which waited: a number of launches; or SONDE_NONE */
     /*

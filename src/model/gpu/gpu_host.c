@@ -23,7 +23,7 @@ struct watched {
     uint32_t frame;      /* 0: none */
 };
 
-/* A call of a Python function that was over before the gap's work was asked for. */
+/* A call of a Python function that returned before the work after the gap was launched. */
 struct early {
     uint32_t gap, thread, frame;
     int64_t  start_ns, end_ns;

@@ -280,7 +280,7 @@ static enum sonde_status build(struct builder *b, struct sonde_error *err)
     const struct snd_devices *devices;
     enum sonde_status         status = snd_trace_devices(b->k->trace, &devices, err);
 
-    if (status == SONDE_OK && devices) /* a walk that nobody needs otherwise */
+    if (status == SONDE_OK && devices) /* a walk that nothing else needs */
         status = snd_launches_read(&b->k->launches, b->k->trace, NULL, err);
     if (status != SONDE_OK || !devices)
         return status;

@@ -30,7 +30,7 @@ struct snd_kernel_row {
     struct snd_work_record   work;           /* ... that which took most time */
     double                   occupancy;      /* of all, by time; NaN: not known */
     enum snd_occupancy_limit limit;          /* of `work` */
-    uint32_t                 places;         /* from which it was launched ... */
+    uint32_t                 places;         /* how many launched it ... */
     struct snd_where         where;          /* ... that which took most time; name ... */
     bool                     launched;       /* ... if a launch is in the trace at all */
     struct sonde_text        stack, shapes;  /* empty: not grouped by it */

@@ -63,7 +63,7 @@ SND_CHECKED enum sonde_status snd_launches_read(struct snd_launches *l, struct s
                                                 struct sonde_error        *err);
 void                          snd_launches_release(struct snd_launches *l);
 
-/* The call that asked for this work; NULL: it is not in the trace. */
+/* The call that launched this work; NULL: it is not in the trace. */
 const struct snd_launch *snd_launch_of(const struct snd_launches *l, uint32_t process,
                                        uint32_t correlation);
 /* A call of the thread in which the host waited at this moment; NULL: it did not wait. */

@@ -13,7 +13,7 @@
 #include "format/layout.h"
 #include "sonde/trace.h"
 
-/* What a GPU's multiprocessor has: the fact DEVICE. Zero: not told. */
+/* Resources of a GPU's multiprocessor: the fact DEVICE. Zero: not recorded. */
 struct snd_gpu_limits {
     uint32_t          capability_major, capability_minor;
     uint32_t          sms, warp, threads_per_sm, registers_per_sm, registers_per_block;

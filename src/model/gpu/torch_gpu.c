@@ -106,7 +106,9 @@ static bool lies_in(const struct snd_overhead *o, int64_t start_ns, int64_t end_
     return o->start_ns >= start_ns && o->end_ns <= end_ns;
 }
 
-/* A range that lies in overhead is its child, unless its parent does as well. */
+/*
+ * A range inside overhead is the overhead's child, unless the range's parent is inside it as well.
+ */
 static void note_inside(struct snd_torch_gpu *gpu, const struct snd_lane *lane,
                         const struct snd_range *r, const struct snd_open_range *parent)
 {

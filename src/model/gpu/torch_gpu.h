@@ -27,7 +27,7 @@ static inline uint32_t snd_api_function(uint64_t api)
     return SND_API_FUNCTION(api) | (SND_API_IS_DRIVER(api) ? SND_OF_DRIVER : 0);
 }
 
-/* Who asked for a piece of work. */
+/* Which call launched a piece of work. */
 struct snd_torch_launch {
     uint32_t thread; /* of the call; SND_NO_LAUNCH: the call is not in the trace */
     uint32_t owner;  /* `node` of the operator; SND_NO_LAUNCH: none */
@@ -46,7 +46,7 @@ struct snd_overhead {
     int64_t  inside_ns; /* of ranges that lie in it */
     uint32_t process, thread;
     uint32_t name;  /* a number in trace->names */
-    uint32_t owner; /* `node` of the range that it lies in; SND_NO_LAUNCH: none */
+    uint32_t owner; /* `node` of the range that contains it; SND_NO_LAUNCH: none */
     bool     claimed;
 };
 
@@ -72,7 +72,7 @@ void snd_torchgpu_call(struct snd_torch_gpu *gpu, struct snd_lane *lane,
 /* The operator that torch gives what is launched now to; NULL: none. */
 const struct snd_open_range *snd_torchgpu_owner(const struct snd_lane *lane);
 /*
- * A range closes: its parent is told what was launched in it; overhead in it is its child.
+ * A range closes: what was launched in it is added to its parent; overhead in it becomes its child.
  * True: it has such children.
  */
 bool snd_torchgpu_close(struct snd_torch_gpu *gpu, const struct snd_lane *lane,

@@ -37,7 +37,7 @@ enum snd_content {
     SND_HAS_HEAP = 64, /* allocations by call stack */
 };
 
-/* Errors: SONDE_E_NOMEM and those of the models that it asks. */
+/* Errors: SONDE_E_NOMEM and those of the models that it uses. */
 SND_CHECKED enum sonde_status snd_highlights_find(struct sonde_trace *trace, unsigned content,
                                                   struct snd_highlights *out,
                                                   struct sonde_error    *err);

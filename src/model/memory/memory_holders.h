@@ -42,16 +42,16 @@ struct peak {
 struct device {
     struct sonde_memory_device shown;
     int64_t                    now_bytes;
-    int64_t                    earlier_bytes; /* change of what was held before; 0 or less */
-    uint64_t                   now_count, events;
-    struct peak                peak, whole;    /* of `now`; of `now` and `earlier` */
-    int64_t                    before_at_peak; /* of before_bytes, what was left */
-    int64_t                    before_at_end;
-    int64_t                    reserved_bytes; /* -1: not known yet */
-    uint64_t                   peak_event;     /* that of the one that counts */
-    int64_t                    first_ns, last_ns;
-    bool                       has_before;
-    struct bucket             *buckets;
+    int64_t        earlier_bytes; /* change of the memory held before the recording; 0 or less */
+    uint64_t       now_count, events;
+    struct peak    peak, whole;    /* of `now`; of `now` and `earlier` */
+    int64_t        before_at_peak; /* of before_bytes, what was left */
+    int64_t        before_at_end;
+    int64_t        reserved_bytes; /* -1: not known yet */
+    uint64_t       peak_event;     /* that of the one that counts */
+    int64_t        first_ns, last_ns;
+    bool           has_before;
+    struct bucket *buckets;
 };
 
 struct holder {

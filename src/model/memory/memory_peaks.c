@@ -168,7 +168,7 @@ static void take(struct sonde_memory *m, struct device *d, uint32_t device, stru
 
 /* ------------------------------------------------------------------- walks */
 
-/* What is held changed: is it more than ever? */
+/* Live bytes changed: is this a new peak? */
 static void note_height(struct device *d, int64_t ns)
 {
     int64_t whole = snd_add(d->now_bytes, d->earlier_bytes);
@@ -323,7 +323,7 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         note_first(d, ns, words, matched, bytes);
 }
 
-/* With what was held before, if that is known. */
+/* Plus what was in use before the recording, if known. */
 static void choose_peak(struct device *d)
 {
     const struct peak *peak = d->has_before ? &d->whole : &d->peak;

@@ -84,7 +84,7 @@ bool snd_memory_finish(struct sonde_memory *m)
         h->shown.end_bytes = h->now_bytes;
         h->shown.end_count = h->now_count;
         h->shown.stack = snd_place_text(&m->texts, h->stack);
-        /* Who held nothing at either moment is not a holder. */
+        /* A range that held nothing at either moment is left out. */
         if (h->shown.peak_count > 0 || h->shown.end_count > 0)
             m->holders[kept++] = *h;
     }

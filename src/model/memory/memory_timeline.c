@@ -84,7 +84,7 @@ static bool is_operator(const struct snd_range *r)
     return r->scope != SONDE_SCOPE_USER;
 }
 
-/* The range's `node` is its phase, for what lies in it. */
+/* The range's `node` holds its phase, for the ranges inside it. */
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {

@@ -39,7 +39,7 @@ static struct sonde_text keep_text(struct sonde_bench *b, const char *bytes, siz
     return (struct sonde_text){ b->texts.items[number].bytes, length };
 }
 
-/* What another process of the trace has said stays where this one says nothing. */
+/* Facts of another process of the trace stay where this one has none. */
 static void set_text(struct sonde_bench *b, const struct snd_fact *fact, unsigned field,
                      struct sonde_text *out)
 {

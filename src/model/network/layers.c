@@ -113,7 +113,7 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
 
 /* ------------------------------------------------------------------- the whole */
 
-/* The device's own times where it told them, or the host's. */
+/* The device's own times if recorded, otherwise the host's. */
 static struct snd_samples *choose(struct snd_layer_own *own, enum snd_layer_series device,
                                   enum snd_layer_series host)
 {

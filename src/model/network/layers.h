@@ -62,8 +62,8 @@ struct sonde_layers {
 };
 
 /*
- * Read what is said into head and rows, of the first process that says something; then `process` is
- * it. Errors: SONDE_E_NOMEM, SONDE_E_FORMAT.
+ * Read the facts of the first process that has any into head and rows, and set `process` to it.
+ * Errors: SONDE_E_NOMEM, SONDE_E_FORMAT.
  */
 SND_CHECKED enum sonde_status snd_layers_read_facts(struct sonde_layers *layers,
                                                     struct sonde_error  *err);

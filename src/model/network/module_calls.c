@@ -30,7 +30,7 @@ void snd_module_infer(struct sonde_modules *m, struct snd_module_visitor *v, uin
         struct snd_module_own *own = &m->owns[at];
         bool                   again = own->first_module == module && own->first_name == name;
         if (snd_module_lies_in(m, v->module, at) && v->module != SND_NO_MODULE && !again)
-            continue; /* the visit goes on, and so do its ancestors' */
+            continue; /* the visit continues, and so do its ancestors' */
         own->inferred_calls++;
         own->first_module = module;
         own->first_name = name;

@@ -41,7 +41,7 @@ static int compare_children(const void *left, const void *right)
     return (x->call->callee > y->call->callee) - (x->call->callee < y->call->callee);
 }
 
-/* Sums of times that no clock told may be past what an int64_t holds. */
+/* Times of a damaged trace may add up to more than an int64_t holds. */
 static int64_t whole_ns(double ns)
 {
     if (ns >= 0x1p63)

@@ -75,7 +75,7 @@ static uint32_t find_row(struct work *w, const struct snd_mixed_frame *f)
 static void add_stack(struct work *w, const struct snd_sample_count *row, uint32_t number,
                       const struct snd_mixed_frame *frames, size_t count)
 {
-    size_t inner = 0; /* a range is no line: what it is in has its time */
+    size_t inner = 0; /* a range has no line: its time goes to the frame around it */
 
     while (inner < count && frames[inner].is_range)
         inner++;

@@ -335,7 +335,7 @@ static enum sonde_status make(struct sonde_trace                 *trace,
     return SONDE_OK;
 }
 
-/* The trees from what was counted. */
+/* Builds the trees from the counted stacks. */
 static enum sonde_status build(struct sonde_samples *s, const struct snd_sample_counts *counts,
                                struct sonde_error *err)
 {

@@ -51,7 +51,7 @@ static bool find_first(const struct sonde_trace *trace, uint32_t process, uint64
     return found;
 }
 
-/* Steps that recordings began in, and whose beginning nobody marked; false: out of memory. */
+/* Steps in which a recording began, so that their start is not marked; false: out of memory. */
 static bool add_begun(struct snd_steps *steps, const struct sonde_trace *trace)
 {
     uint32_t marked = steps->count;

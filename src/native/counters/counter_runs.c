@@ -52,7 +52,7 @@ static uint64_t rise(long now, uint64_t before)
     return now > 0 && (uint64_t)now > before ? (uint64_t)now - before : 0;
 }
 
-/* False: it is none of getrusage's. */
+/* False: getrusage() does not count it. */
 static bool find_usage(const struct snd_counter_event *event, const struct rusage *usage,
                        const struct snd_counter_base *base, uint64_t *value)
 {

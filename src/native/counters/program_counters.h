@@ -18,7 +18,7 @@
 #define SND_COUNTERS_MOST 32u /* in one list */
 #define SND_COUNTER_NAME 64
 
-/* What a word of a list asks for. */
+/* What a word of a list requests. */
 struct snd_counter_event {
     char                      name[SND_COUNTER_NAME]; /* as perf shows it: "cycles:u" */
     const struct snd_counter *known;                  /* NULL: raw */
@@ -47,7 +47,7 @@ enum snd_counter_span {
 
 struct snd_counter_opened {
     int  fd;        /* -1: it cannot be counted */
-    bool user_only; /* more was asked for than is permitted: what the kernel does is left out */
+    bool user_only; /* more was requested than is permitted: kernel mode is left out */
     char why[160];  /* where fd is -1: the reason */
 };
 

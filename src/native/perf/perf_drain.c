@@ -4,7 +4,8 @@
 
 #include "native/perf/perf_events.h"
 
-#define TAIL_STEP ((uint64_t)1 << 16) /* how often the kernel is told what was read */
+#define TAIL_STEP \
+    ((uint64_t)1 << 16) /* bytes that are read between two updates of the ring's tail */
 
 static uint64_t now_head(const struct snd_perf_ring *ring)
 {

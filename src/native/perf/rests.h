@@ -14,7 +14,7 @@
 
 #include "native/drain.h"
 
-/* A thread has ended; what it used in all is told later. */
+/* A thread has ended; its total CPU time is recorded later. */
 void snd_rests_exit(struct snd_drain *drain, struct snd_seen_thread *thread,
                     const struct snd_seen_process *process, bool samples_itself, uint64_t ns);
 

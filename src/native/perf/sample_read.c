@@ -57,7 +57,7 @@ static void take_registers(struct bytes *b, struct snd_user_stack *user)
 #endif
 }
 
-/* Kernel addresses alone: the marks that tell what follows are left out. */
+/* Kernel addresses only: the marks that say which kind follows are left out. */
 static void take_chain(struct bytes *b, struct snd_native_sample *out)
 {
     uint64_t       count = word(b);

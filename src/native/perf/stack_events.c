@@ -22,7 +22,7 @@ struct event_state {
 struct snd_thread_events {
     uint32_t            tid;
     uint32_t            state_count, state_capacity;
-    struct event_state *states; /* owned; few: of the processors that it was on */
+    struct event_state *states; /* owned; few: one for each processor that it ran on */
 };
 
 struct snd_rest_share {
@@ -169,7 +169,7 @@ void snd_stack_events_exit(struct snd_stack_events *e, uint32_t tid)
     uint32_t                              at;
     bool                                  is_known = snd_map_take(&e->by_tid, tid_key(tid), &at);
 
-    /* One that ended before its first sample: nobody knows where its events were. */
+    /* A thread that ended before its first sample: the stacks of its events are unknown. */
     for (uint32_t n = 0; n < SND_COUNTERS_MOST; n++)
         if (e->samples[n] > 0 && !has_counter(is_known ? &e->threads[at] : &none, n))
             add_share(e, n, 0, (double)e->period[n]);

@@ -37,7 +37,7 @@ typedef void snd_stack_events_add(void *user, uint32_t stack, uint32_t counter, 
                                   uint64_t events);
 
 struct snd_thread_events; /* one thread that has been sampled */
-struct snd_rest_share;    /* a stack's share of what was not sampled */
+struct snd_rest_share;    /* a stack's share of the events that were not sampled */
 
 struct snd_stack_events {
     snd_stack_events_add     *add;

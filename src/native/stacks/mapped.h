@@ -25,7 +25,7 @@ struct snd_mapped_file {
     } segments
         [SND_FILE_SEGMENTS]; /* that are loaded: where they are in the file and in its addresses */
     uint32_t                segment_count;
-    bool                    is_raw;    /* addresses are those of the process */
+    bool                    is_raw;    /* not an ELF file: addresses are the process's */
     bool                    is_python; /* an interpreter, or its library */
     bool                    has_table;
     uint64_t                entry; /* where it starts as a program, once it has a table; or 0 */
@@ -51,7 +51,7 @@ struct snd_mapped_files {
     struct snd_texts        paths;
 };
 
-/* A mapping as the kernel tells of it. */
+/* A mapping as the kernel reports it. */
 struct snd_map_record {
     uint32_t    pid;
     uint64_t    start, size, offset, inode;

@@ -149,7 +149,8 @@ size_t snd_stack_walk(const struct snd_mappings *mappings, struct snd_mapped_fil
         goes_on = row ? step_by_row(&w, row, &pc, count == 1, end) : step_by_pointer(&w, &pc, end);
         is_call = !(row && row->is_signal);
         if (!goes_on && m && !row && snd_mapped_is_start(file, address))
-            *end = SND_WALK_WHOLE; /* nobody called it, though no table says so: the loader's */
+            *end =
+                SND_WALK_WHOLE; /* the loader's entry: it has no caller, though no table says so */
     }
     if (w.is_cut && *end == SND_WALK_LOST)
         *end = SND_WALK_CUT;

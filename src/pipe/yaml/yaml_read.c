@@ -89,7 +89,7 @@ static enum sonde_status add_anchor(struct reader *r, const yaml_char_t *name,
     return SONDE_OK;
 }
 
-/* What an alias stands for; NULL, with the reason said, if that is nothing. */
+/* The node that an alias refers to; NULL, with an error, if there is none. */
 static struct snd_node *find_anchor(struct reader *r, const yaml_event_t *event)
 {
     const char *name = (const char *)event->data.alias.anchor;
@@ -167,7 +167,7 @@ static enum sonde_status check_keys(struct reader *r, const struct snd_node *map
 
 /* ------------------------------------------------------------------- nodes */
 
-/* Puts a whole node where the document goes on. */
+/* Adds a complete node at the current position of the document. */
 static enum sonde_status place(struct reader *r, struct snd_node *node, uint32_t line)
 {
     struct frame *frame = r->depth ? &r->frames[r->depth - 1] : NULL;

@@ -86,7 +86,7 @@ static bool emit_scalar(yaml_emitter_t *emitter, const struct snd_node *node, bo
            yaml_emitter_emit(emitter, &event);
 }
 
-/* What holds scalars alone goes on one line, and around. */
+/* A list or map of scalars only is written on one line, wrapped. */
 static bool is_flow(const struct snd_node *node)
 {
     for (uint32_t i = 0; i < node->count; i++)

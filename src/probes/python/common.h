@@ -136,8 +136,8 @@ uint32_t snd_py_intern(PyObject *text);
 /* ---------------------------------------------------------------------- hooks */
 
 /*
- * A function in C of a module whose calls go to one of ours, which calls real->ml_meth. The object
- * stays the one it was, so that whoever has it calls ours, and nobody can tell.
+ * A C function of a module whose calls are redirected to one of ours, which calls real->ml_meth.
+ * The Python object stays the same, so that callers that hold it reach ours as well.
  */
 struct snd_py_override {
     const char        *module, *name;

@@ -24,7 +24,7 @@ struct snd_code {
     uint32_t                serial; /* no other code has it, whatever its address */
     uint64_t                address;
     uint64_t                checked;         /* the round in which it was last found unchanged */
-    uint64_t                asked;           /* the last time that it was among the asked */
+    uint64_t                asked;           /* when it was last among those that were read */
     char                   *function, *file; /* owned; UTF-8 */
     uint32_t                first_line;
     uint8_t                *lines; /* owned */

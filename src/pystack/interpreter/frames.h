@@ -27,7 +27,7 @@ struct snd_py_frame {
 #define SND_PY_ENTRY 1 /* the address is not known in this version */
 
 struct snd_native_frame {
-    uint64_t pc;       /* where it is, or where it goes on */
+    uint64_t pc;       /* the current instruction, or where it resumes */
     uint64_t function; /* where its code begins, by the tables for exceptions; 0: not known */
     uint64_t stack;    /* its lowest address; its caller's is where it ends */
 };
@@ -43,7 +43,7 @@ struct snd_py_stack {
     uint64_t         switches; /* of the lock, then: how often it went to another thread; or 0 */
     struct snd_pages pages;
 
-    /* Filled by the caller that asks the thread itself, innermost first. */
+    /* Filled by a caller that runs in the thread itself, innermost first. */
     struct snd_native_frame native[SND_NATIVE_MAX];
     size_t                  native_count;
     bool                    native_cut; /* there may be more */

@@ -44,7 +44,7 @@ struct snd_py_interp {
     uint64_t address;
     uint64_t gil;    /* address of its lock, 0: not there yet, or off: see snd_python_is_lockless */
     uint64_t made;   /* how many thread states it has ever had */
-    uint64_t head;   /* the one that was made last: a new one often has a former one's address */
+    uint64_t head;   /* address of the newest thread state; a new one often reuses an old one's */
     uint64_t holder; /* the one that holds the lock, 0: none */
 };
 /* Those there are, at most `size`; returns how many were stored. *whole: there are no others. */

@@ -9,7 +9,7 @@
 #define SHARE 200u     /* of a period is spent on threads that do not hold the lock */
 #define DEBT_MOST 2    /* rounds without a look at them, after one that took long */
 #define OWN_ROUNDS 16u /* the sampler's own clock is read so often: that is a call to the kernel */
-#define STOP_NS 100000000u /* a round that is later than this is asked why */
+#define STOP_NS 100000000u /* a round later than this has its cause looked up */
 
 /* ------------------------------------------------------------------- making */
 

@@ -40,7 +40,10 @@ struct snd_recorder {
     uint32_t (*thread)(uint32_t tid, const char *name);
     void (*sample)(const struct sonde_sample_run *run);
     uint64_t *(*tally)(enum sonde_tally_kind kind, uint32_t key, uint32_t other, unsigned count);
-    /* Where a thread's sonde_lane_ lies, from its pthread_t on; 0: the recording has none of its events. */
+    /*
+     * Offset of a thread's sonde_lane_ from its pthread_t; 0: the recording has no events of its
+     * threads.
+     */
     int64_t lane_offset;
 };
 
@@ -68,8 +71,8 @@ SND_CHECKED enum sonde_status snd_sampling_new(const struct snd_python   *python
 /* Writes what has not been written yet. */
 void snd_sampling_free(struct snd_sampling *sampling);
 /*
- * Likewise, and goes on: what is found next is an event of its own. Returns the recorder's clock: no event of
- * before is later, none of after is as early.
+ * Likewise, and continues: what is found next is a new event. Returns the recorder's clock: all
+ * events written so far are at or before it, all later ones after it.
  */
 uint64_t snd_sampling_flush(struct snd_sampling *sampling);
 /* In a forked child: only the memory; nothing is written. */

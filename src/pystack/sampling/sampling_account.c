@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-#define BUSY_NS 200000000u /* of running that tell how long a thread takes to run */
-#define TICK_NS 20000000   /* another process's clocks may lag behind by a tick of the kernel's */
+#define BUSY_NS \
+    200000000u           /* older times count half: the share of the CPU that a busy thread gets */
+#define TICK_NS 20000000 /* another process's clocks may lag behind by a tick of the kernel's */
 
 struct snd_sampling_thread *snd_sampling_find_(const struct snd_sampling *s, uint64_t state)
 {
@@ -106,8 +107,9 @@ static bool runs(uint32_t state)
 
 /* Until when a thread that had the lock, and has lost it, had it. */
 struct handover {
-    uint64_t at;   /* not later than this: who has it now took it then */
-    bool     sure; /* nor earlier: who took it had waited for it, so that it was never free */
+    uint64_t at; /* not later than this: who has it now took it then */
+    bool
+        sure; /* not earlier either: the thread that took the lock had waited for it, so it was never free */
 };
 
 /* Who has the lock now is accounted for first, so that it is never two threads' at a time. */
@@ -140,7 +142,7 @@ static void charge_hold(struct snd_sampling *s, struct snd_sampling_thread *t, u
     t->state &= ~(uint32_t)SONDE_SAMPLED_ON_CPU;
     if (ran < whole)
         account(s, t, until);
-    t->state = before; /* as it was found: what follows is charged by that */
+    t->state = before; /* state as found: the time that follows is charged to it */
 }
 
 /* What it ran up to now, by its clock, from when it was found running until it was found waiting. */

@@ -88,7 +88,7 @@ const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling      
 
 /* ------------------------------------------------------------------- lanes */
 
-/* The part of a lane that says how far its thread has got. */
+/* The part of a lane that changes with every event of its thread. */
 #define LANE_READ (offsetof(struct sonde_lane, depth))
 
 static uint64_t lane_address(const struct snd_sampling *s, const struct snd_sampling_thread *t)

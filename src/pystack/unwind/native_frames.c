@@ -79,7 +79,7 @@ static bool is_plumbing(const struct snd_native *n, const Dl_info *info)
     return info->dli_fbase == n->interpreter && snd_loops_is_plumbing(info->dli_sname);
 }
 
-/* A function without a name is its library's. */
+/* A function without a name is shown as its library. */
 static uint32_t name_frame(const struct snd_native *n, const struct snd_recorder *recorder,
                            uint64_t address)
 {

@@ -19,7 +19,7 @@ static bool is_grain(uint32_t grain)
     return grain >= SND_HEADER_SIZE && grain <= SND_CHUNK_SIZE_MAX && (grain & (grain - 1)) == 0;
 }
 
-/* A damaged header costs what it said, not the events: they need only the grain. */
+/* A damaged header loses what it states, not the events: finding them needs only the grain. */
 static void repair_header(struct snd_process *p)
 {
     struct snd_file_header *h = &p->header;
@@ -138,7 +138,7 @@ static bool scan(struct snd_process *p, uint64_t *window)
             continue;
         }
         uint64_t next = search(p, offset, window);
-        /* Zeroes are room never used, at the end of a file that was not closed. */
+        /* Zeroes: reserved and never used, at the end of a file that was not closed. */
         static const struct snd_chunk_header zeroes;
         if (memcmp(&h, &zeroes, got) != 0)
             p->damage.skipped_bytes += (next < p->source.size ? next : p->source.size) - offset;

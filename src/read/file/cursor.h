@@ -29,7 +29,7 @@ struct snd_cursor {
     size_t                      room, at, count;
     uint64_t                    next, end; /* bytes of the chunk: read so far, readable at most */
     uint32_t                    crc;
-    bool                        has_used; /* the header told where it ends */
+    bool                        has_used; /* its end is known from the header */
     bool                        damaged;  /* truncated, or its checksum does not match */
 };
 

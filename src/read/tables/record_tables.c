@@ -111,7 +111,8 @@ static bool parse_stack(struct parser *p, uint32_t id, const uint8_t *data, size
     if (size < sizeof pair || !is_plausible(p, id, t->stack_count))
         return true;
     memcpy(pair, data, sizeof pair);
-    if (pair[0] >= id) { /* a cycle, or a parent not yet told: neither is written */
+    if (pair[0] >=
+        id) { /* a cycle, or a parent that is not defined yet: the recorder writes neither */
         p->process->damage.bad_ids++;
         pair[0] = 0;
     }

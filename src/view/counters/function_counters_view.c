@@ -78,7 +78,7 @@ static void add_rows(struct snd_doc *doc, const struct page *page)
     }
 }
 
-/* How often they were called, and for how long, samples of counters do not tell. */
+/* Samples of counters have neither the number of calls nor their time. */
 static void add_native(struct snd_doc *doc, const struct page *page)
 {
     for (uint32_t i = 0; i < page->native.count; i++) {

@@ -50,7 +50,7 @@ static void add_row(struct snd_doc *doc, const struct sonde_average *row,
     *cell++ = snd_cell_real(intensity);
     *cell++ = snd_cell_real(rate * 1e-9);
     *cell++ = snd_cell_real(row->moved_bytes / seconds * 1e-9);
-    /* What was measured is the processors' roof: it says nothing of a GPU. */
+    /* Only the CPU's roof was measured: it does not apply to a GPU. */
     if (!roof || on_gpu) {
         *cell++ = snd_cell_none();
         *cell = snd_cell_none();

@@ -20,7 +20,7 @@
 #include "sonde/sink.h"
 
 struct snd_line_fit {
-    struct sonde_sink        sink; /* what is written here goes on to `to` */
+    struct sonde_sink        sink; /* what is written here is passed on to `to` */
     const struct sonde_sink *to;   /* borrowed until finish */
     uint32_t                 width;
     bool                     ascii, was_cut;

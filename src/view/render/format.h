@@ -10,7 +10,7 @@
 #include "base/text/buf.h"
 #include "sonde/export.h"
 
-/* "12.345us", in the unit asked for, or in the greatest that leaves at least 1. */
+/* "12.345us", in the requested unit, or in the largest that leaves at least 1. */
 void snd_format_time(struct sonde_buffer *buf, double us, enum sonde_time_unit unit);
 /* "640 B", "1.50 KB": base 1024. */
 void snd_format_bytes(struct sonde_buffer *buf, int64_t bytes);

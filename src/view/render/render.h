@@ -30,7 +30,7 @@ void snd_render_columns(const struct snd_doc *doc, const struct sonde_report_opt
 void snd_cell_json(struct snd_json *json, const char *key, enum snd_kind kind, bool torch_units,
                    const struct snd_cell *cell);
 
-/* In the format that is asked for, cut to the width of a terminal. Errors: SONDE_E_IO. */
+/* In the requested format, cut to the width of a terminal. Errors: SONDE_E_IO. */
 SND_CHECKED enum sonde_status snd_render(const struct snd_doc              *doc,
                                          const struct sonde_report_options *options,
                                          const struct sonde_sink *sink, struct sonde_error *err);

@@ -207,7 +207,7 @@ static bool move_rows(struct snd_table *table, const struct order *order)
     return true;
 }
 
-/* Of rows that are made when asked for, only the order is kept. */
+/* Of rows that are made on demand, only the order is kept. */
 static bool note_order(struct snd_table *table, const struct order *order)
 {
     uint32_t *rows = calloc(table->row_count, sizeof *rows);

@@ -74,7 +74,7 @@ struct snd_table {
     snd_cell_fn     *make;   /* NULL: the cells are kept */
     void            *source; /* of `make`: freed with the table by free() */
     struct snd_cell *made;   /* the row returned last */
-    uint32_t        *order;  /* rows of the source as they are sorted; NULL: as they are */
+    uint32_t        *order;  /* order of the source's rows after sorting; NULL: unsorted */
     struct snd_cell  scratch[SND_COLUMNS_MAX];
 };
 
@@ -90,8 +90,8 @@ static inline void snd_table_leave_out(struct snd_table *table, size_t column)
 /* Cells of a new row, to be filled; never NULL: when memory ran out, a row that is lost. */
 struct snd_cell *snd_table_add(struct snd_table *table);
 /*
- * Rows that are made when they are asked for, in place of added ones: a table of a million rows of
- * which some are shown takes a few bytes for each. `source` is the table's from then on.
+ * Rows that are made on demand instead of added: a table of a million rows, of which few are shown,
+ * takes a few bytes for each. `source` is the table's from then on.
  */
 void snd_table_lazy(struct snd_table *table, size_t row_count, snd_cell_fn *make, void *source);
 /* A row; valid until the next call. */

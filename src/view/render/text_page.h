@@ -20,9 +20,10 @@ struct snd_page {
     size_t                             width[SND_COLUMNS_MAX];
     uint32_t                           max_name;   /* the option's, or less: lines are to fit */
     struct snd_flops_unit              flops_unit; /* in the titles of such columns */
-    const struct snd_flops_unit       *flops;      /* of their numbers; NULL: each has its own */
-    struct sonde_buffer                text;       /* the cell being written */
-    size_t                             dropped;    /* columns that are left out */
+    const struct snd_flops_unit
+                       *flops; /* unit of the numbers of a column; NULL: each number has its own */
+    struct sonde_buffer text;  /* the cell being written */
+    size_t              dropped; /* columns that are left out */
 };
 
 /* Appends the text of a cell to `buf`. */

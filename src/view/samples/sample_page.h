@@ -12,7 +12,7 @@
 /* What --group-by says: all threads are merged unless it names thread or process. */
 enum sonde_samples_by snd_samples_by(const struct sonde_report_options *options);
 
-/* Was time off the CPU recorded because somebody asked for it? Then it is shown. */
+/* Was time off the CPU requested? Then it is shown. */
 bool snd_samples_has_waits(const struct sonde_trace *trace);
 
 /* doc->data of these views. */

@@ -118,7 +118,10 @@ static bool is_shown(const struct sonde_report_options  *options,
            (double)ns >= LEAST_SHARE * (double)whole_ns;
 }
 
-/* What a hundredth is of: waiting that was asked for would hide all that runs. */
+/*
+ * The total that a hundredth refers to: with waiting, which was requested, all that runs would be
+ * hidden.
+ */
 static int64_t busy_time(const struct sonde_trace *trace, const struct sonde_samples *samples,
                          int64_t whole_ns)
 {

@@ -44,13 +44,13 @@ struct line {
     unsigned          has; /* enum what */
     uint64_t          hits, samples;
     int64_t           time_ns, sampled_ns, added_bytes, tensor_bytes;
-    struct sonde_text text; /* as it was recorded; empty: it was not */
+    struct sonde_text text; /* as recorded; empty: it was not recorded */
 };
 
 /* A function that has numbers. */
 struct span {
     uint32_t file, from;
-    uint32_t to; /* 0: where its block ends, which its source says */
+    uint32_t to; /* 0: where its block ends in the source */
 };
 
 struct file {

@@ -17,7 +17,7 @@ struct snd_pysource {
     size_t            length;
     size_t           *starts; /* of each line, and of what follows the last */
     size_t            line_count;
-    uint64_t          size; /* of the file, and when it was changed: as stat() told */
+    uint64_t          size; /* size and time of modification of the file, by stat() */
     int64_t           mtime_ns;
     struct sonde_text file; /* that is open, of the function it was opened for; or empty */
 };

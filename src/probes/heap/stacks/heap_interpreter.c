@@ -127,7 +127,7 @@ static bool look(const struct snd_cfi_object *object)
     found.minor = read_minor(&file);
     found.arena = read_arena(&file);
     found.current = NULL;
-    if (found.minor >= 12) /* before, it is that of whoever has the lock */
+    if (found.minor >= 12) /* before that version, the state of the thread that holds the lock */
         take_call(&found.current, &file, "_PyThreadState_UncheckedGet");
     take_call(&found.of_thread, &file, "PyGILState_GetThisThreadState");
     found.end = object->end;

@@ -47,7 +47,7 @@ struct snd_line_table {
     uint32_t      wanted;
     uint32_t      uses[2];        /* by how many sessions, for time and for memory */
     uint32_t      function, file; /* ids of names in the recording */
-    bool          has_base;       /* what was in use at its first call is counted */
+    bool          has_base;       /* memory in use at its first call is counted */
     bool          has_more;       /* more than time is counted: memory, or for a session */
     int           process;        /* that has it */
     uint64_t    **time, **memory; /* places, NULL until a line is run */
@@ -167,7 +167,7 @@ void snd_line_share_forget(struct snd_line_table *table, uint32_t number, bool h
 
 /* line_memory.c */
 void snd_line_memory_leave(struct snd_line_thread *mine, struct snd_line_table *table);
-/* A chosen function is called, or goes on, at `line`. */
+/* A chosen function is called, or resumes, at `line`. */
 void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,
                     int line, bool resumed);
 

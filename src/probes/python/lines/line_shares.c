@@ -68,7 +68,7 @@ static uint64_t *place_of(struct snd_line_table *table, struct snd_line_share *s
 {
     if (share->epoch != table->epoch) {
         memset(share->places, 0, table->count * sizeof *share->places);
-        if (share->process == getpid()) /* a forked child goes on with its parent's counts */
+        if (share->process == getpid()) /* a forked child continues its parent's counts */
             share->has_base = false;
         share->process = getpid();
         share->epoch = table->epoch;

@@ -50,7 +50,7 @@ void snd_line_renew(struct snd_line_table *table)
 
     memset(table->time, 0, table->count * sizeof *table->time);
     memset(table->memory, 0, table->count * sizeof *table->memory);
-    if (table->process == getpid()) /* a forked child goes on with its parent's counts */
+    if (table->process == getpid()) /* a forked child continues its parent's counts */
         table->has_base = false;
     table->process = getpid();
     PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be left by an exception */

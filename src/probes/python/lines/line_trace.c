@@ -146,7 +146,7 @@ static PyObject *evaluate_other(PyThreadState *thread, snd_evalframe *frame, int
 
     set_tracing(thread, outer_of(mine));
     PyObject *result = hook.before(thread, frame, throwing);
-    if (thread->c_tracefunc != trace) /* or it is ours: a session began in there */
+    if (thread->c_tracefunc != trace) /* or it is ours: a session began in it */
         set_outer(mine, thread->c_tracefunc);
     set_tracing(thread, trace);
     return result;

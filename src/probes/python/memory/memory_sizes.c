@@ -46,7 +46,7 @@ size_t snd_size_by_header(const void *block)
 size_t snd_size_by_pool(const void *block)
 {
 #ifdef SND_PYFRAMES_MISSING
-    (void)block; /* nor is it known where this version keeps it */
+    (void)block; /* where this version keeps it is not known either */
     return 0;
 #else
     uintptr_t pool = (uintptr_t)block & ~(uintptr_t)(SND_PY_AT_pool_size - 1);

@@ -130,7 +130,7 @@ enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
 {
     struct snd_task task;
 
-    (void)user, (void)hint;         /* a handler reads no more than it must */
+    (void)user, (void)hint;         /* a signal handler should read as little as possible */
     if (!question.on || !is_ours()) /* the program may have taken the signal meanwhile */
         return SND_PY_UNREAD;
     snd_task_open(&task, getpid(), tid);

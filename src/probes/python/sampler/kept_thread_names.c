@@ -13,7 +13,7 @@
 
 struct place {
     uint32_t tid;
-    bool     introduced, late; /* late: told after it was introduced */
+    bool     introduced, late; /* late: named after its record was written */
     char     name[NAME_MOST + 1];
 };
 
@@ -90,7 +90,10 @@ void snd_threadname_clear(void)
     some_late = false;
 }
 
-/* Without the lock, which may be a lost thread's: a name that was just being told may be cut. */
+/*
+ * Without the lock, which a thread lost in fork() may hold: a name that was just being stored may
+ * be cut.
+ */
 void snd_threadname_in_child(uint32_t before, uint32_t now)
 {
     struct place was = places[before % PLACES];

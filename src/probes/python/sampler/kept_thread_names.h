@@ -14,7 +14,10 @@
 #include <stdint.h>
 
 void snd_threadname_tell(uint32_t tid, const char *name);
-/* sonde_thread_of(), with the name that was told rather than `system`, which may be NULL. */
+/*
+ * sonde_thread_of(), with the name that Python gave the thread rather than `system`, which may be
+ * NULL.
+ */
 uint32_t snd_threadname_introduce(uint32_t tid, const char *system);
 /* Renames threads that were introduced before they stored their name. One load if there are none. */
 void snd_threadname_catch_up(void);

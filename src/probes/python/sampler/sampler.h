@@ -25,7 +25,7 @@
 SND_CHECKED enum sonde_status snd_sampler_start(double hz, bool native, struct sonde_error *err);
 /* Writes what has not been written yet. Without effect if it does not sample. */
 void snd_sampler_stop(void);
-/* Likewise, and goes on; returns the clock as snd_sampling_flush() does. */
+/* Likewise, and continues; returns the clock as snd_sampling_flush() does. */
 uint64_t snd_sampler_flush(void);
 
 /* Threads in this code object's function are left out, from the next start on. True: it is new, and must stay. */
@@ -34,7 +34,10 @@ bool snd_sampler_own_code(const void *code);
 bool snd_sampler_is_on(void);
 /* Can it interrupt a thread, so that the thread reads its own stack (interrupt.h)? */
 bool snd_sampler_interrupts(void);
-/* What the last one that was stopped counted, by SND_SAMPLER_ROUNDS and its like (format/tallies.def). */
+/*
+ * The counts of the last session that was stopped, by SND_SAMPLER_ROUNDS and the others of
+ * format/tallies.def.
+ */
 const struct snd_sampling_counts *snd_sampler_counts(void);
 
 #endif

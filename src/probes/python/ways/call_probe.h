@@ -46,7 +46,7 @@ struct snd_py_on {
 };
 extern struct snd_py_on snd_py_on;
 
-/* Goes on with `way`, because the current one no longer works. */
+/* Switches to `way`, because the current one no longer works. */
 void snd_py_functions_switch(const struct snd_py_way *way, const char *why);
 
 /* ------------------------------------------------------------------- functions */

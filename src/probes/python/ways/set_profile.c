@@ -59,7 +59,9 @@ static PyTypeObject link_type = {
 
 /* ----------------------------------------------------------------- every thread */
 
-/* As PyEval_SetProfile(), which tells the program's audit hooks: what we do is not the program's. */
+/*
+ * As PyEval_SetProfile(), without calling the program's audit hooks: they are not for what we do.
+ */
 static void set_function(PyThreadState *thread, Py_tracefunc function, PyObject *object)
 {
     PyObject *before = thread->c_profileobj;
@@ -274,7 +276,7 @@ static bool start(bool builtins)
         return false;
     if (!state.audited) {
         if (PySys_AddAuditHook(on_audit, NULL) != 0)
-            PyErr_Clear(); /* another hook forbids it: whoever sets a function then displaces us */
+            PyErr_Clear(); /* an audit hook forbids it: a function set by others then replaces ours */
         state.audited = true;
     }
     (void)snd_py_override(&set);

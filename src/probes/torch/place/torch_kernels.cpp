@@ -87,7 +87,7 @@ void free_kernel(PyObject *self)
     Py_TYPE(self)->tp_free(self);
 }
 
-/* All that is asked of it is the kernel's. */
+/* Every attribute lookup goes to the kernel. */
 PyObject *kernel_attribute(PyObject *self, PyObject *name)
 {
     return PyObject_GetAttr(reinterpret_cast<Kernel *>(self)->kernel, name);

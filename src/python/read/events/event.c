@@ -44,7 +44,7 @@ static PyObject *event_repr(PyObject *self)
     return text;
 }
 
-/* An event is its list and its place there; what was set on it comes along. */
+/* An event is pickled as its list and its index there, with the attributes that were set on it. */
 static PyObject *event_reduce(struct event_object *self, PyObject *unused)
 {
     (void)unused;
