@@ -200,8 +200,8 @@ def test_layers_refuses_a_library_in_the_recorder(tree):
     assert done.returncode == 1 and "zstd" in done.stdout
 
 
-def build_files(tree, files):
-    """Objects of {source: text}, and the list of them as meson writes it."""
+def build_files(tree, files, check="check_circles"):
+    """What the check says of objects of {source: text}, and the list of them as meson writes it."""
     commands = []
     for source, text in files.items():
         output = "src/libx.a.p/" + source.replace("/", "_") + ".o"
@@ -211,7 +211,7 @@ def build_files(tree, files):
         subprocess.run(["cc", "-c", "-w", "-o", tree / "build" / output, tree / source], check=True)
         commands.append({"directory": str(tree / "build"), "file": f"../{source}", "output": output})
     (tree / "build/compile_commands.json").write_text(json.dumps(commands))
-    return subprocess.run([ROOT / "tools/check_circles", tree / "build"], text=True, stdout=subprocess.PIPE,
+    return subprocess.run([ROOT / "tools" / check, tree / "build"], text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
 
 
@@ -246,6 +246,20 @@ def test_circles_need_a_build(tmp_path):
         [{"directory": str(tmp_path / "build"), "file": "../src/a.c", "output": "src/libx.a.p/a.c.o"}]))
     done = subprocess.run([ROOT / "tools/check_circles", tmp_path / "build"], text=True, stderr=subprocess.PIPE)
     assert done.returncode == 1 and "is not built: run make" in done.stderr
+
+
+def test_functions_for_one_file_or_for_tests_are_refused(tmp_path):
+    files = {"src/model/a.c": "void snd_a(void) { } void snd_seam(void) { } void run(void) { snd_seam(); }",
+             "src/view/b.c": "void snd_a(void); void b(void) { snd_a(); }",
+             "tests/unit/t.c": "void snd_seam(void); void t(void) { snd_seam(); }"}
+    done = build_files(tmp_path, files, "check_calls")
+    assert (done.returncode, done.stderr) == (0, "")
+    files["src/model/a.c"] += " void snd_own(void) { } void go(void) { snd_own(); } void snd_tried(void) { } int snd_none; /* snd_none */"
+    files["tests/unit/t.c"] += " void snd_tried(void); void u(void) { snd_tried(); }"
+    done = build_files(tmp_path, files, "check_calls")
+    assert done.returncode == 1
+    assert [line.partition("a.c: ")[2] for line in done.stderr.splitlines()] == [
+        "snd_none: nothing uses it", "snd_own: no other file uses it: make it static", "snd_tried: only tests use it"]
 
 
 def symbols(library):

@@ -76,8 +76,8 @@ static struct snd_key sequence_key(const struct snd_lane *lane, uint32_t thread,
 }
 
 /* A forward operator closes before its backward begins; an outer one closes after an inner one. */
-void snd_average_note_forward(struct sonde_averages *a, const struct snd_lane *lane,
-                              const struct snd_range *r)
+static void note_forward(struct sonde_averages *a, const struct snd_lane *lane,
+                         const struct snd_range *r)
 {
     if (r->sequence < 0 || r->is_back)
         return;
@@ -289,7 +289,7 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
     a->totals.has_flops |= r->flops > 0;
     a->totals.has_overloads |= r->overload != 0;
     if (a->options.groups & SONDE_GROUP_STACK)
-        snd_average_note_forward(a, lane, r);
+        note_forward(a, lane, r);
     if (a->options.top_level && !is_top)
         return;
     struct snd_average_row *row = snd_average_find_row(a, lane, r,

@@ -131,9 +131,6 @@ struct snd_average_row *snd_average_find_row(struct sonde_averages *a, const str
 /* The same of what a GPU did; `thread` asked for it, or SND_NO_LAUNCH. */
 struct snd_average_row *snd_average_find_gpu_row(struct sonde_averages *a, uint32_t process,
                                                  uint32_t thread, uint32_t name, bool user);
-/* Remembers where a forward operator was called from. */
-void snd_average_note_forward(struct sonde_averages *a, const struct snd_lane *lane,
-                              const struct snd_range *r);
 /* Adds a range to the row of its group; `is_top`: it has no parent. */
 void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
                        const struct snd_range *r, bool is_top);

@@ -57,9 +57,6 @@ struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *la
 void snd_assembly_on_call(void *user, uint32_t thread, int64_t ns,
                           const struct snd_table_call *call, const uint64_t *sequence);
 
-/* Sets what an attribute of the key says of a range; and of the lane's innermost open range. */
-void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
-                         uint8_t key, uint64_t value);
 /* Before the innermost range that a person named may be another: that one gets what was shared with it. */
 void               snd_lane_give_shared(struct snd_assembly *a, struct snd_lane *lane);
 static inline void snd_lane_settle(struct snd_assembly *a, struct snd_lane *lane)

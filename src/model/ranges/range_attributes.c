@@ -58,8 +58,8 @@ static void keep_attribute(struct snd_open_range *open, uint8_t key, uint64_t va
     open->attr_mask |= 1u << key;
 }
 
-void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
-                         uint8_t key, uint64_t value)
+static void set_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
+                          uint8_t key, uint64_t value)
 {
     uint32_t *number = find_number(r, key);
 
@@ -131,7 +131,7 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
         keep_attribute(open, key, value);
     bool was_named = open->range.scope == SONDE_SCOPE_USER;
     snd_lane_settle(a, lane);
-    snd_range_attribute(a, lane, &open->range, key, value);
+    set_attribute(a, lane, &open->range, key, value);
     bool is_named = open->range.scope == SONDE_SCOPE_USER;
     if (was_named || is_named) {
         lane->named += (uint32_t)is_named - (uint32_t)was_named;
