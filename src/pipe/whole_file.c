@@ -11,70 +11,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/aside_file.h"
 #include "base/files/fd_io.h"
 
 #define LINKS_MAX 40 /* one to another, as the kernel has it */
-
-/* A new file beside `target`, with the mode that any new file gets; its name is the caller's. */
-static int create_aside(const char *target, char **name)
-{
-    const char *slash = strrchr(target, '/');
-    int         folder = slash ? (int)(slash - target) + 1 : 0;
-
-    for (unsigned try = 0; try < 1000; try++) {
-        if (asprintf(name, "%.*s.%s.%ld-%u", folder, target, target + folder, (long)getpid(), try) <
-            0) {
-            *name = NULL;
-            errno = ENOMEM;
-            return -1;
-        }
-        int fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-        free(*name);
-    }
-    *name = NULL;
-    errno = EEXIST;
-    return -1;
-}
-
-/* Everything that can run out of room happens before the name changes hands. */
-static bool fill_and_rename(int fd, const char *aside, const char *target, const struct stat *old,
-                            const char *bytes, size_t length)
-{
-    bool good = snd_write_all(fd, bytes, length) &&
-                (!old || fchmod(fd, old->st_mode & 07777) == 0) && fsync(fd) == 0;
-    int why = errno;
-
-    if (close(fd) != 0 && good) {
-        good = false;
-        why = errno;
-    }
-    if (good && rename(aside, target) == 0)
-        return true;
-    why = good ? errno : why;
-    unlink(aside);
-    errno = why;
-    return false;
-}
 
 /* `old`: of the file that is replaced, or NULL. */
 static enum sonde_status replace(const char *path, const char *target, const struct stat *old,
                                  const char *bytes, size_t length, struct sonde_error *err)
 {
-    enum sonde_status status = SONDE_OK;
-    char             *aside;
-    int               fd = create_aside(target, &aside);
+    char *aside;
+    int   fd = snd_aside_open(target, 0666, &aside);
 
     if (fd < 0)
-        status = snd_fail_os(err, SONDE_E_IO, "cannot create a temporary file beside %s", path);
-    else if (fill_and_rename(fd, aside, target, old, bytes, length))
-        snd_sync_folder(target);
-    else
-        status = snd_fail_os(err, SONDE_E_IO, "cannot write %s%s", path,
-                             old ? ", which is unchanged" : "");
+        return snd_fail_os(err, SONDE_E_IO, "cannot create a temporary file beside %s", path);
+    bool good = snd_write_all(fd, bytes, length) && (!old || fchmod(fd, old->st_mode & 07777) == 0);
+    good = snd_aside_end(fd, aside, target, good, true);
     free(aside);
-    return status;
+    return good ? SONDE_OK
+                : snd_fail_os(err, SONDE_E_IO, "cannot write %s%s", path,
+                              old ? ", which is unchanged" : "");
 }
 
 static enum sonde_status write_through(const char *path, const char *bytes, size_t length,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/aside_file.h"
 #include "base/text/buf.h"
 #include "base/text/nearest.h"
 #include "base/text/compare.h"
@@ -95,52 +96,27 @@ static int write_stdout(const struct snd_command *self, struct sonde_trace *trac
     return snd_finish_stdout(self);
 }
 
-/* A new file of a name like `path`, with the mode that open() would give it. */
-static int make_aside(char *path)
-{
-    int fd = mkostemp(path, O_CLOEXEC);
-
-    if (fd >= 0) {
-        mode_t mask = umask(0);
-        umask(mask);
-        int rc = fchmod(fd, 0666 & ~mask);
-        (void)rc; /* a file system without modes */
-    }
-    return fd;
-}
-
 /* Writes a temporary file and renames it, so that a failure leaves the old file in place. */
 static int write_file(const struct snd_command *self, struct sonde_trace *trace,
                       const struct export_args *args, const char *path, const char *object)
 {
     struct sonde_export_options exporting = options_of(args);
-    struct sonde_buffer         aside = { 0 };
     struct sonde_error          err;
     struct stat                 st;
-    int                         status = SND_EXIT_OK;
+    char                       *aside = NULL;
 
     /* A pipe or a device is written in place. */
     bool direct = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    snd_buf_format(&aside, "%s%s", path, direct ? "" : ".XXXXXX");
-    if (aside.failed)
-        return snd_failure("%s: out of memory", self->name);
-    int fd = direct ? open(path, O_WRONLY | O_CLOEXEC) : make_aside(aside.bytes);
-    if (fd < 0) {
-        status = snd_failure("%s: cannot create %s: %s", self->name, path, strerror(errno));
-        sonde_buffer_release(&aside);
-        return status;
-    }
+    int  fd = direct ? open(path, O_WRONLY | O_CLOEXEC) : snd_aside_open(path, 0666, &aside);
+    if (fd < 0)
+        return snd_failure("%s: cannot create %s: %s", self->name, path, strerror(errno));
     struct sonde_sink out = sonde_sink_fd(fd);
     exporting.gzip = snd_ends_with(path, ".gz");
-    if (sonde_export(trace, args->to, &exporting, &out, &err) != SONDE_OK)
-        status = snd_report_error(self, object, &err);
-    if (close(fd) != 0 && status == SND_EXIT_OK)
+    bool good = sonde_export(trace, args->to, &exporting, &out, &err) == SONDE_OK;
+    int  status = good ? SND_EXIT_OK : snd_report_error(self, object, &err);
+    if (!(direct ? close(fd) == 0 : snd_aside_end(fd, aside, path, good, false)) && good)
         status = snd_failure("%s: cannot write %s: %s", self->name, path, strerror(errno));
-    if (!direct && status == SND_EXIT_OK && rename(aside.bytes, path) != 0)
-        status = snd_failure("%s: cannot create %s: %s", self->name, path, strerror(errno));
-    if (!direct && status != SND_EXIT_OK)
-        unlink(aside.bytes);
-    sonde_buffer_release(&aside);
+    free(aside);
     return status;
 }
 

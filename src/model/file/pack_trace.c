@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/aside_file.h"
 #include "base/data/crc32c.h"
 #include "base/files/fd_io.h"
 #include "base/struct_size.h"
@@ -242,29 +243,12 @@ static enum sonde_status copy_trace(struct packer *p, struct sonde_error *err)
 
 /* ------------------------------------------------------------------- files */
 
-/* A hidden name beside the target: readers of the folder pass over it. */
 static enum sonde_status open_aside(struct packer *p, struct sonde_error *err)
 {
-    const char *slash = strrchr(p->target, '/');
-    int         folder = slash ? (int)(slash - p->target) + 1 : 0;
-
-    if (asprintf(&p->aside, "%.*s.%s.XXXXXX", folder, p->target, p->target + folder) < 0) {
-        p->aside = NULL;
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for packing");
-    }
-    p->fd = mkostemp(p->aside, O_CLOEXEC); /* 0600 */
-    if (p->fd < 0)
-        return snd_fail_os(err, SONDE_E_IO, "cannot create a temporary file beside %s", p->target);
-    return SONDE_OK;
-}
-
-static enum sonde_status publish(struct packer *p, struct sonde_error *err)
-{
-    if ((!p->stored && fsync(p->fd) != 0) || rename(p->aside, p->target) != 0)
-        return snd_fail_os(err, SONDE_E_IO, "cannot rename the packed trace to %s", p->target);
-    if (!p->stored)
-        snd_sync_folder(p->target);
-    return SONDE_OK;
+    p->fd = snd_aside_open(p->target, 0600, &p->aside);
+    return p->fd >= 0 ? SONDE_OK
+                      : snd_fail_os(err, SONDE_E_IO, "cannot create a temporary file beside %s",
+                                    p->target);
 }
 
 static enum sonde_status pack_file(const char *path, const char *out_path, int level,
@@ -294,13 +278,9 @@ static enum sonde_status pack_file(const char *path, const char *out_path, int l
         status = copy_trace(&p, err);
     if (status == SONDE_OK && cut.failed)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for a session's part of %s", path);
-    if (status == SONDE_OK)
-        status = publish(&p, err);
-    if (p.fd >= 0) {
-        close(p.fd);
-        if (status != SONDE_OK)
-            unlink(p.aside);
-    }
+    if (p.fd >= 0 && !snd_aside_end(p.fd, p.aside, p.target, status == SONDE_OK, !p.stored) &&
+        status == SONDE_OK)
+        status = snd_fail_os(err, SONDE_E_IO, "cannot rename the packed trace to %s", p.target);
     free(p.aside);
     free(p.block);
     snd_cut_release(&cut);
