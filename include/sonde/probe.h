@@ -205,13 +205,13 @@ SONDE_API void sonde_link(uint32_t kind, bool arrives, uint64_t id);
 SONDE_API uint32_t sonde_thread_of(uint32_t tid, const char *name);
 
 /* The same, of a thread of any process; and that it has ended, at sonde_clock() or 0: now. */
-struct sonde_thread_place {
+struct sonde_process_thread {
     size_t   struct_size;
     uint32_t pid, tid;   /* pid 0: the process that the recording is about */
     uint32_t parent_pid; /* of the process, 0 unknown */
     uint64_t start;      /* sonde_clock() when it began, 0: now */
 };
-SONDE_API uint32_t sonde_thread_of_process(const struct sonde_thread_place *place,
+SONDE_API uint32_t sonde_thread_of_process(const struct sonde_process_thread *thread,
                                            const char                      *name);
 SONDE_API void     sonde_thread_end(uint32_t thread, uint64_t at);
 

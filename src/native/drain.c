@@ -279,10 +279,10 @@ static void on_name(struct snd_drain *d, const struct perf_event_header *record)
     if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
         begin_program(process);
     if (thread->id != 0) {
-        struct sonde_thread_place place = { .struct_size = sizeof place,
-                                            .pid = ids[0],
-                                            .tid = ids[1] };
-        d->recorder.thread(&place, thread->name);
+        struct sonde_process_thread sampled = { .struct_size = sizeof sampled,
+                                                .pid = ids[0],
+                                                .tid = ids[1] };
+        d->recorder.thread(&sampled, thread->name);
     }
 }
 

@@ -23,7 +23,7 @@ struct snd_native_recorder {
     uint32_t (*address)(uint32_t file, uint32_t build_id, uint64_t address);
     uint32_t (*stack)(uint32_t parent, uint32_t frame);
     void (*symbol)(uint32_t frame, const struct sonde_symbol *symbols, size_t count);
-    uint32_t (*thread)(const struct sonde_thread_place *place, const char *name);
+    uint32_t (*thread)(const struct sonde_process_thread *thread, const char *name);
     void (*ended)(uint32_t thread, uint64_t at);
     void (*sample)(const struct sonde_sample *sample);
     uint64_t *(*tally)(enum sonde_tally_kind kind, uint32_t key, uint32_t other, unsigned count);

@@ -21,12 +21,12 @@ static uint32_t number_thread(struct snd_drain *d, struct snd_seen_thread *threa
                               uint64_t ns)
 {
     if (thread->id == 0) {
-        struct sonde_thread_place place = { .struct_size = sizeof place,
-                                            .pid = thread->pid,
-                                            .tid = thread->tid,
-                                            .parent_pid = parent };
-        place.start = snd_drain_raw(d, ns);
-        thread->id = d->recorder.thread(&place, thread->name[0] ? thread->name : NULL);
+        struct sonde_process_thread sampled = { .struct_size = sizeof sampled,
+                                                .pid = thread->pid,
+                                                .tid = thread->tid,
+                                                .parent_pid = parent };
+        sampled.start = snd_drain_raw(d, ns);
+        thread->id = d->recorder.thread(&sampled, thread->name[0] ? thread->name : NULL);
     }
     return thread->id;
 }

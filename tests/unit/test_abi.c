@@ -128,7 +128,7 @@ static void options_begin_with_their_size(void **state)
     FIRST(sonde_cut);
     FIRST(sonde_results_head);
     FIRST(sonde_op_call);
-    FIRST(sonde_thread_place);
+    FIRST(sonde_process_thread);
     FIRST(sonde_sample);
     FIRST(sonde_sample_run);
     FIRST(sonde_function_call);

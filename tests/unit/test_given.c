@@ -42,20 +42,20 @@ static void wrong_sizes_are_refused(void **state)
 
     recorded_start(&options);
     for (size_t i = 0; i < 4; i++) {
-        const size_t               size = sizes[i];
-        struct sonde_sample        sample = { .struct_size = size, .samples = 1 };
-        struct sonde_sample_run    run = { .struct_size = size, .samples = 1 };
-        struct sonde_function_call called = { .struct_size = size, .frame = 1, .id = 1 };
-        struct sonde_device_run    ran = { .struct_size = size, .work = 1 };
-        struct sonde_thread_place  place = { .struct_size = size, .tid = 9 };
-        struct sonde_op_call       call = { .struct_size = size, .name = sonde_intern("x", 1) };
-        struct sonde_queue         queue = { .struct_size = size, .stream = 7 };
-        struct sonde_work          work = { .struct_size = size, .kind = SONDE_WORK_COPY };
+        const size_t                size = sizes[i];
+        struct sonde_sample         sample = { .struct_size = size, .samples = 1 };
+        struct sonde_sample_run     run = { .struct_size = size, .samples = 1 };
+        struct sonde_function_call  called = { .struct_size = size, .frame = 1, .id = 1 };
+        struct sonde_device_run     ran = { .struct_size = size, .work = 1 };
+        struct sonde_process_thread sampled = { .struct_size = size, .tid = 9 };
+        struct sonde_op_call        call = { .struct_size = size, .name = sonde_intern("x", 1) };
+        struct sonde_queue          queue = { .struct_size = size, .stream = 7 };
+        struct sonde_work           work = { .struct_size = size, .kind = SONDE_WORK_COPY };
         sonde_sample(&sample);
         sonde_sample_run(&run);
         sonde_function_call(&called);
         sonde_device_run(&ran);
-        assert_int_equal(sonde_thread_of_process(&place, NULL), 0);
+        assert_int_equal(sonde_thread_of_process(&sampled, NULL), 0);
         assert_int_equal(sonde_intern_call(&call), 0);
         assert_int_equal(sonde_intern_queue(&queue), 0);
         assert_int_equal(sonde_intern_work(&work), 0);

@@ -36,9 +36,9 @@ static uint32_t one_stack(void)
 static void test_native_frames(void **state)
 {
     (void)state;
-    struct sonde_options      options = recorded_options("native.sonde");
-    struct seen               seen = { .count = 0 };
-    struct sonde_thread_place child = {
+    struct sonde_options        options = recorded_options("native.sonde");
+    struct seen                 seen = { .count = 0 };
+    struct sonde_process_thread child = {
         .struct_size = sizeof child, .pid = 90, .tid = 91, .parent_pid = 7
     };
 
@@ -239,27 +239,27 @@ static void test_ledger(void **state)
 static void test_ends(void **state)
 {
     (void)state;
-    struct sonde_options      options = recorded_options("ends.sonde");
-    struct sonde_thread_place places[4];
-    uint32_t                  ids[4];
-    uint64_t                  at;
+    struct sonde_options        options = recorded_options("ends.sonde");
+    struct sonde_process_thread threads[4];
+    uint32_t                    ids[4];
+    uint64_t                    at;
 
     recorded_start(&options);
     at = sonde_clock();
     for (size_t i = 0; i < 4; i++) {
-        places[i] = (struct sonde_thread_place){
-            .struct_size = sizeof places[i], .pid = 90, .tid = 90 + (uint32_t)i, .start = at
+        threads[i] = (struct sonde_process_thread){
+            .struct_size = sizeof threads[i], .pid = 90, .tid = 90 + (uint32_t)i, .start = at
         };
-        ids[i] = sonde_thread_of_process(&places[i], i == 0 ? "child" : NULL);
+        ids[i] = sonde_thread_of_process(&threads[i], i == 0 ? "child" : NULL);
     }
     uint64_t end = sonde_clock();
     usleep(2000);
     sonde_thread_end(ids[1], end);
     sonde_thread_end(ids[3], 0); /* now */
     sonde_thread_end(4000, at);  /* nobody */
-    assert_int_equal(sonde_thread_of_process(&places[0], NULL),
+    assert_int_equal(sonde_thread_of_process(&threads[0], NULL),
                      ids[0]); /* those that run are known still */
-    assert_int_equal(sonde_thread_of_process(&places[2], NULL), ids[2]);
+    assert_int_equal(sonde_thread_of_process(&threads[2], NULL), ids[2]);
     usleep(2000);
     sonde_mark("later");
     recorded_stop();

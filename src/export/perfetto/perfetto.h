@@ -112,16 +112,16 @@ static inline uint64_t snd_perfetto_track(enum snd_perfetto_kind kind, uint32_t 
 size_t snd_perfetto_packet(struct snd_perfetto *p, int64_t ns);
 void   snd_perfetto_put(struct snd_perfetto *p, size_t packet);
 /* A packet with an event in it; returns where both are, for snd_perfetto_put_event(). */
-struct snd_perfetto_place {
+struct snd_perfetto_opened {
     size_t packet, event;
 };
-struct snd_perfetto_place snd_perfetto_event(struct snd_perfetto *p, int64_t ns,
-                                             enum snd_perfetto_type type, uint64_t track);
-void snd_perfetto_put_event(struct snd_perfetto *p, struct snd_perfetto_place place);
+struct snd_perfetto_opened snd_perfetto_event(struct snd_perfetto *p, int64_t ns,
+                                              enum snd_perfetto_type type, uint64_t track);
+void snd_perfetto_put_event(struct snd_perfetto *p, struct snd_perfetto_opened opened);
 /* The same with a name of trace->names, interned. */
-struct snd_perfetto_place snd_perfetto_named(struct snd_perfetto *p, int64_t ns,
-                                             enum snd_perfetto_type type, uint64_t track,
-                                             uint32_t name);
+struct snd_perfetto_opened snd_perfetto_named(struct snd_perfetto *p, int64_t ns,
+                                              enum snd_perfetto_type type, uint64_t track,
+                                              uint32_t name);
 
 void snd_perfetto_note_uint(struct snd_perfetto *p, const char *name, uint64_t value);
 void snd_perfetto_note_text(struct snd_perfetto *p, const char *name, struct sonde_text text);

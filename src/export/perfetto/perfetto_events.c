@@ -26,19 +26,19 @@ static uint64_t track_of(const struct sonde_event *event)
 
 /* ----------------------------------------------------------------- instants */
 
-static struct snd_perfetto_place open_instant(struct snd_perfetto      *p,
-                                              const struct sonde_event *event, uint64_t track,
-                                              struct sonde_text name)
+static struct snd_perfetto_opened open_instant(struct snd_perfetto      *p,
+                                               const struct sonde_event *event, uint64_t track,
+                                               struct sonde_text name)
 {
-    struct snd_perfetto_place place = snd_perfetto_event(p, event->time_ns, SND_INSTANT, track);
+    struct snd_perfetto_opened opened = snd_perfetto_event(p, event->time_ns, SND_INSTANT, track);
 
     snd_pb_text(&p->packet, SND_EVENT_NAME, name);
-    return place;
+    return opened;
 }
 
 static void put_mark(struct snd_perfetto *p, const struct sonde_event *event)
 {
-    struct snd_perfetto_place place =
+    struct snd_perfetto_opened opened =
         open_instant(p, event, track_of(event),
                      sonde_trace_string(p->trace, event->process, event->mark.name));
 
@@ -47,7 +47,7 @@ static void put_mark(struct snd_perfetto *p, const struct sonde_event *event)
         snd_stack_text(p->trace, event->process, event->mark.stack, SIZE_MAX, ';', &p->text) > 0)
         snd_perfetto_note_text(p, "Call stack",
                                (struct sonde_text){ p->text.bytes, p->text.length });
-    snd_perfetto_put_event(p, place);
+    snd_perfetto_put_event(p, opened);
 }
 
 static void put_step(struct snd_perfetto *p, const struct sonde_event *event)
@@ -64,10 +64,10 @@ static void put_gap(struct snd_perfetto *p, const struct sonde_event *event)
 {
     if (event->gap.events == 0)
         return;
-    struct snd_perfetto_place place = open_instant(p, event, track_of(event),
-                                                   (struct sonde_text){ "events lost", 11 });
+    struct snd_perfetto_opened opened = open_instant(p, event, track_of(event),
+                                                     (struct sonde_text){ "events lost", 11 });
     snd_perfetto_note_uint(p, "Events", event->gap.events);
-    snd_perfetto_put_event(p, place);
+    snd_perfetto_put_event(p, opened);
 }
 
 /* As in the Chrome format: ids of arrows within a process include its number. */
@@ -77,11 +77,11 @@ static void put_link(struct snd_perfetto *p, const struct sonde_event *event)
 
     if (event->link.kind == SND_LINK_FWD_BWD || event->link.kind == SND_LINK_LAUNCH)
         id += event->process * 0x9e3779b97f4a7c15u;
-    struct snd_perfetto_place place = open_instant(p, event, track_of(event),
-                                                   (struct sonde_text){ "flow", 4 });
+    struct snd_perfetto_opened opened = open_instant(p, event, track_of(event),
+                                                     (struct sonde_text){ "flow", 4 });
     snd_pb_fixed64(&p->packet, event->link.arrives ? SND_EVENT_LAST_FLOW : SND_EVENT_FLOW,
                    (uint64_t)3 << 62 | id);
-    snd_perfetto_put_event(p, place);
+    snd_perfetto_put_event(p, opened);
 }
 
 /* ----------------------------------------------------------------- counters */
@@ -99,12 +99,12 @@ static bool find_track(struct snd_perfetto *p, struct snd_key key, uint32_t *num
 
 static void put_value(struct snd_perfetto *p, int64_t ns, uint32_t number, double value)
 {
-    struct snd_perfetto_place place =
+    struct snd_perfetto_opened opened =
         snd_perfetto_event(p, ns, SND_COUNTER_VALUE,
                            snd_perfetto_track(SND_TRACK_COUNTER, number, 0));
 
     snd_pb_double(&p->packet, SND_EVENT_DOUBLE, value);
-    snd_perfetto_put_event(p, place);
+    snd_perfetto_put_event(p, opened);
 }
 
 static void describe_counter(struct snd_perfetto *p, uint32_t process, uint32_t number,
@@ -281,11 +281,11 @@ static void put_function(struct snd_perfetto *p, const struct sonde_event *event
         snd_perfetto_describe(p, track, snd_perfetto_track(SND_TRACK_THREAD, event->thread, 0),
                               (struct sonde_text){ "Python calls", 12 }, false);
     }
-    struct snd_perfetto_place place = snd_perfetto_event(p, start, SND_SLICE_BEGIN, track);
+    struct snd_perfetto_opened opened = snd_perfetto_event(p, start, SND_SLICE_BEGIN, track);
     snd_buf_clear(&p->text);
     snd_function_text(p->trace, event->process, event->function.frame, &p->text);
     snd_pb_text(&p->packet, SND_EVENT_NAME, (struct sonde_text){ p->text.bytes, p->text.length });
-    snd_perfetto_put_event(p, place);
+    snd_perfetto_put_event(p, opened);
     snd_perfetto_put_event(p, snd_perfetto_event(p, event->time_ns, SND_SLICE_END, track));
 }
 
@@ -340,15 +340,15 @@ static void put_work(struct snd_perfetto *p, struct stream *stream,
 {
     const struct snd_work_record *work = snd_device_work(p->trace, item);
     uint64_t                      track = take_stream(p, stream, item);
-    struct snd_perfetto_place place = snd_perfetto_named(p, item->start_ns, SND_SLICE_BEGIN, track,
-                                                         snd_device_name(p->trace, item));
+    struct snd_perfetto_opened    opened = snd_perfetto_named(p, item->start_ns, SND_SLICE_BEGIN,
+                                                              track, snd_device_name(p->trace, item));
 
     if (item->correlation != 0)
         snd_pb_fixed64(&p->packet, SND_EVENT_LAST_FLOW,
                        snd_perfetto_launch(item->process, item->correlation));
     if (work->kind != SND_WORK_KERNEL)
         snd_perfetto_note_uint(p, "bytes", work->bytes);
-    snd_perfetto_put_event(p, place);
+    snd_perfetto_put_event(p, opened);
     snd_perfetto_put_event(p, snd_perfetto_event(p, snd_add(item->start_ns, item->duration_ns),
                                                  SND_SLICE_END, track));
 }

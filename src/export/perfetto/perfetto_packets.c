@@ -54,18 +54,18 @@ static size_t open_event(struct snd_perfetto *p, enum snd_perfetto_type type, ui
     return (size_t)(event - p->packet.bytes);
 }
 
-struct snd_perfetto_place snd_perfetto_event(struct snd_perfetto *p, int64_t ns,
-                                             enum snd_perfetto_type type, uint64_t track)
+struct snd_perfetto_opened snd_perfetto_event(struct snd_perfetto *p, int64_t ns,
+                                              enum snd_perfetto_type type, uint64_t track)
 {
     size_t packet = snd_perfetto_packet(p, ns);
 
-    return (struct snd_perfetto_place){ packet, open_event(p, type, track) };
+    return (struct snd_perfetto_opened){ packet, open_event(p, type, track) };
 }
 
-void snd_perfetto_put_event(struct snd_perfetto *p, struct snd_perfetto_place place)
+void snd_perfetto_put_event(struct snd_perfetto *p, struct snd_perfetto_opened opened)
 {
-    snd_pb_close(&p->packet, place.event);
-    snd_perfetto_put(p, place.packet);
+    snd_pb_close(&p->packet, opened.event);
+    snd_perfetto_put(p, opened.packet);
 }
 
 static void tell_name(struct snd_perfetto *p, uint32_t name)
@@ -83,16 +83,16 @@ static void tell_name(struct snd_perfetto *p, uint32_t name)
     snd_pb_close(&p->packet, interned);
 }
 
-struct snd_perfetto_place snd_perfetto_named(struct snd_perfetto *p, int64_t ns,
-                                             enum snd_perfetto_type type, uint64_t track,
-                                             uint32_t name)
+struct snd_perfetto_opened snd_perfetto_named(struct snd_perfetto *p, int64_t ns,
+                                              enum snd_perfetto_type type, uint64_t track,
+                                              uint32_t name)
 {
     size_t packet = snd_perfetto_packet(p, ns);
 
     tell_name(p, name);
     size_t event = open_event(p, type, track);
     snd_pb_uint(&p->packet, SND_EVENT_NAME_IID, (uint64_t)name + 1);
-    return (struct snd_perfetto_place){ packet, event };
+    return (struct snd_perfetto_opened){ packet, event };
 }
 
 /* -------------------------------------------------------------- annotations */

@@ -126,10 +126,10 @@ bool snd_perfetto_on_begin(struct snd_span *span, void *user)
     span->number = is_beside(p, span->serial)
                        ? take_slot(p, span->thread)
                        : snd_perfetto_track(SND_TRACK_THREAD, span->thread, 0);
-    struct snd_perfetto_place place = snd_perfetto_named(p, span->start_ns, SND_SLICE_BEGIN,
-                                                         span->number, span->name_number);
+    struct snd_perfetto_opened opened = snd_perfetto_named(p, span->start_ns, SND_SLICE_BEGIN,
+                                                           span->number, span->name_number);
     put_arrows(p, span->serial);
-    snd_perfetto_put_event(p, place);
+    snd_perfetto_put_event(p, opened);
     return goes_on(p);
 }
 
@@ -194,12 +194,12 @@ static void note_range(struct snd_perfetto *p, const struct snd_span *span)
 
 bool snd_perfetto_on_end(const struct snd_span *span, void *user)
 {
-    struct snd_perfetto      *p = user;
-    struct snd_perfetto_place place = snd_perfetto_event(p, span->end_ns, SND_SLICE_END,
-                                                         span->number);
+    struct snd_perfetto       *p = user;
+    struct snd_perfetto_opened opened = snd_perfetto_event(p, span->end_ns, SND_SLICE_END,
+                                                           span->number);
 
     note_range(p, span);
-    snd_perfetto_put_event(p, place);
+    snd_perfetto_put_event(p, opened);
     if (is_beside(p, span->serial))
         p->slots[span->thread] &= ~((uint64_t)1 << (span->number & (SLOTS - 1)));
     return goes_on(p);

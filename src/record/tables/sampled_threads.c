@@ -53,22 +53,22 @@ static bool make_place(void)
 }
 
 /* Threads of the process that the file is about have the pid 0. */
-static uint32_t find_pid(const struct sonde_thread_place *place)
+static uint32_t find_pid(const struct sonde_process_thread *thread)
 {
-    return place->pid == snd_header->pid ? 0 : place->pid;
+    return thread->pid == snd_header->pid ? 0 : thread->pid;
 }
 
-struct snd_thread_record *snd_sampled_find(const struct sonde_thread_place *place, uint32_t *id)
+struct snd_thread_record *snd_sampled_find(const struct sonde_process_thread *thread, uint32_t *id)
 {
-    uint32_t pid = find_pid(place);
+    uint32_t pid = find_pid(thread);
 
     for (const struct snd_thread *t = snd_rec.threads; t && pid == 0; t = t->next)
-        if (t->record->tid == place->tid) {
+        if (t->record->tid == thread->tid) {
             *id = t->id;
             return t->record;
         }
     for (size_t i = 0; i < count; i++)
-        if (known[i].pid == pid && known[i].tid == place->tid) {
+        if (known[i].pid == pid && known[i].tid == thread->tid) {
             *id = known[i].id;
             return known[i].record;
         }
@@ -85,15 +85,15 @@ void snd_sampled_end(uint32_t id, uint64_t at)
         }
 }
 
-uint32_t snd_sampled_add(const struct sonde_thread_place *place, uint32_t name)
+uint32_t snd_sampled_add(const struct sonde_process_thread *thread, uint32_t name)
 {
-    uint32_t                 id = 0, pid = find_pid(place);
+    uint32_t                 id = 0, pid = find_pid(thread);
     struct snd_thread_record record = {
-        .tid = place->tid,
+        .tid = thread->tid,
         .name = name,
-        .start = place->start ? place->start : sonde_clock(),
+        .start = thread->start ? thread->start : sonde_clock(),
         .pid = pid,
-        .parent_pid = pid ? place->parent_pid : 0,
+        .parent_pid = pid ? thread->parent_pid : 0,
     };
 
     if (!make_place())
@@ -101,6 +101,6 @@ uint32_t snd_sampled_add(const struct sonde_thread_place *place, uint32_t name)
     struct snd_thread_record *at = snd_table_append(SND_REC_THREAD, &id, &record, sizeof record);
     if (!at)
         return 0;
-    known[count++] = (struct sampled){ pid, place->tid, id, at };
+    known[count++] = (struct sampled){ pid, thread->tid, id, at };
     return id;
 }

@@ -14,10 +14,10 @@
 struct snd_thread_record *snd_sampled_claim(uint32_t tid, uint32_t *id);
 
 /* The record of a thread that marks by itself or was added before; NULL if there is none. */
-struct snd_thread_record *snd_sampled_find(const struct sonde_thread_place *place, uint32_t *id);
+struct snd_thread_record *snd_sampled_find(const struct sonde_process_thread *thread, uint32_t *id);
 
 /* Adds a record for a thread, of this name's id; its id, 0 without room. May let go. */
-uint32_t snd_sampled_add(const struct sonde_thread_place *place, uint32_t name);
+uint32_t snd_sampled_add(const struct sonde_process_thread *thread, uint32_t name);
 
 /* The thread with this id, which was added, has ended: another may have its tid from now on. */
 void snd_sampled_end(uint32_t id, uint64_t at);

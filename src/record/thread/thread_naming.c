@@ -20,20 +20,20 @@ void sonde_thread_name(const char *name)
     snd_lane_leave();
 }
 
-uint32_t sonde_thread_of_process(const struct sonde_thread_place *place, const char *name)
+uint32_t sonde_thread_of_process(const struct sonde_process_thread *thread, const char *name)
 {
-    struct sonde_thread_place room;
-    uint32_t                  id = 0;
+    struct sonde_process_thread room;
+    uint32_t                    id = 0;
 
-    if (!(place = SND_GIVEN(place, &room)) ||
+    if (!(thread = SND_GIVEN(thread, &room)) ||
         snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
         return 0;
     uint32_t text = name && *name ? snd_intern_text(name, strlen(name)) : 0;
     snd_lock();
     if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial) {
-        struct snd_thread_record *record = snd_sampled_find(place, &id);
+        struct snd_thread_record *record = snd_sampled_find(thread, &id);
         if (!record)
-            id = snd_sampled_add(place, text);
+            id = snd_sampled_add(thread, text);
         else if (text != 0)
             __atomic_store_n(&record->name, text, __ATOMIC_RELAXED);
     }
@@ -44,9 +44,9 @@ uint32_t sonde_thread_of_process(const struct sonde_thread_place *place, const c
 
 uint32_t sonde_thread_of(uint32_t tid, const char *name)
 {
-    struct sonde_thread_place place = { .struct_size = sizeof place, .tid = tid };
+    struct sonde_process_thread thread = { .struct_size = sizeof thread, .tid = tid };
 
-    return sonde_thread_of_process(&place, name);
+    return sonde_thread_of_process(&thread, name);
 }
 
 void sonde_thread_end(uint32_t thread, uint64_t at)
