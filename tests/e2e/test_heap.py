@@ -433,7 +433,7 @@ void operator delete(void *p) noexcept { given++; std::free(p); }
 int main()
 {
     char *volatile many = nullptr;
-    for (int i = 0; i < 1000; i++) { many = new char[100]; delete[] many; delete new (std::nothrow) int; }
+    for (int i = 0; i < 1000; i++) { many = new char[100]; delete[] many; int *volatile one = new (std::nothrow) int; delete one; }
     int thrown = 0;
     try { many = new char[(std::size_t)1 << 62]; } catch (const std::bad_alloc &) { thrown = 1; }
     std::printf("%d %d %d\n", taken, given, thrown);
