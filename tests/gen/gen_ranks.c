@@ -136,15 +136,15 @@ void make_job(const char *path, uint64_t n)
         for (uint32_t i = 0; i < RANKS; i++) {
             struct rank *r = &ranks[i];
             uint64_t     own = calls[i] - (uint64_t)i * 1000;
-            uint64_t     took = 20000 + (i == SLOW_RANK && wrong == COMMUNICATION ? 400000 : 0);
+            uint64_t     late = i == SLOW_RANK && wrong == COMMUNICATION ? 400000 : 0;
             if (gone && i == SLOW_RANK)
                 continue;
             synth_begin(r->s, r->main, own, r->call, 0);
             synth_attr(r->s, r->main, SND_ATTR_SCOPE, 1);
             say_collective(r, r->main, step, wrong, i);
-            synth_end(r->s, r->main, own + took);
+            synth_end(r->s, r->main, own + 20000);
             last = latest + 100000 - (uint64_t)i * 1000 + (wrong == COMMUNICATION ? 400000 : 0);
-            synth_begin(r->s, r->gloo, own + 5000, r->work, 0);
+            synth_begin(r->s, r->gloo, own + 5000 + late, r->work, 0);
             synth_attr(r->s, r->gloo, SND_ATTR_SCOPE, 8);
             synth_attr(r->s, r->gloo, SND_ATTR_ASYNC, 1);
             say_collective(r, r->gloo, step, wrong, i);

@@ -283,9 +283,12 @@ static struct snd_collective_member *find_member(struct snd_collective *c, uint3
             return &c->members[i];
     if (!snd_grow(&c->members, &c->room, c->count, sizeof *c->members))
         return NULL;
-    c->members[c->count] = (struct snd_collective_member){
-        .process = process, .rank = rank, .spec = spec, .start_ns = INT64_MAX, .end_ns = INT64_MIN
-    };
+    c->members[c->count] = (struct snd_collective_member){ .process = process,
+                                                           .rank = rank,
+                                                           .spec = spec,
+                                                           .start_ns = INT64_MAX,
+                                                           .end_ns = INT64_MIN,
+                                                           .arrive_ns = INT64_MIN };
     return &c->members[c->count++];
 }
 
@@ -328,6 +331,8 @@ static void add_part(struct matcher *m, struct snd_lane *lane, const struct snd_
     if (!is_work || r->start_ns < member->start_ns)
         member->start_ns = is_work && member->has_call ? member->start_ns : r->start_ns;
     bool is_async = m->groups->groups[spec->group].is_async;
+    if (r->start_ns > member->arrive_ns)
+        member->arrive_ns = r->start_ns;
     if (end_ns > member->end_ns || is_work)
         member->end_ns = end_ns;
     if (is_work || !is_async)

@@ -18,11 +18,12 @@
 
 /* A rank in a collective. */
 struct snd_collective_member {
-    uint32_t process, rank; /* rank: the job's; the process's number where it is not known */
-    uint32_t spec;          /* a number of groups.specs */
-    int64_t  start_ns, end_ns;
-    int64_t  wait_ns;     /* from its call to the last one's; -1: not known */
-    bool     is_complete; /* it left the collective */
+    uint32_t process, rank;    /* rank: the job's; the process's number where it is not known */
+    uint32_t spec;             /* a number of groups.specs */
+    int64_t  start_ns, end_ns; /* from its call until it left the collective */
+    int64_t  arrive_ns;        /* when its work began; of one without such a range, its call */
+    int64_t  wait_ns;          /* from its call to the last one's; -1: not known */
+    bool     is_complete;      /* it left the collective */
     bool     has_call, has_work;
 };
 
@@ -46,7 +47,7 @@ struct snd_collective {
 
 struct snd_collective_watcher {
     void *user;
-    /* Before the walk, and each time that it begins anew. May be NULL, as the next two. */
+    /* Any may be NULL. `range` is given before the collective that it is a part of. */
     void (*done)(void *user, const struct snd_collective *collective);
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range);
     void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range);

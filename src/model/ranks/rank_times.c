@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/ranks/rank_times.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/count_of.h"
+#include "model/ranks/chance.h"
+
+const char *const snd_rank_cause_words[SND_CAUSES] = { "compute", "data loading", "communication",
+                                                       "host" };
+
+/* What a thread does, the innermost that counts: a collective inside an operator is communication. */
+enum doing { NOTHING, COMPUTES, LOADS, COMMUNICATES, DOINGS };
+
+struct thread_state {
+    uint32_t open[DOINGS]; /* ranges of each kind */
+    uint8_t  doing;
+};
+
+struct process_state {
+    uint32_t threads[DOINGS]; /* that do it now */
+    int64_t  at_ns, first_ns;
+    bool     began;
+};
+
+struct spent {
+    uint32_t process, name;
+    int64_t  ns;
+};
+
+struct maker {
+    struct sonde_trace    *trace;
+    struct snd_rank_times *times;
+    struct thread_state   *threads;
+    struct process_state  *states;
+    struct snd_blocks      blocks;
+    uint32_t              *row_of; /* of each process, in times->rows; SONDE_NONE: it has none */
+    struct snd_map         spent_index;
+    struct spent          *spent; /* own time of each name in each process */
+    uint32_t               spent_count, spent_room;
+    uint32_t               first_process; /* whose steps are the blocks */
+    bool                   has_steps, failed;
+    int64_t                counted_until;
+};
+
+/* ------------------------------------------------------------ dividing time */
+
+static bool begins_with(struct snd_text text, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return text.length >= n && memcmp(text.bytes, prefix, n) == 0;
+}
+
+static enum doing judge(const struct maker *m, const struct snd_range *r)
+{
+    static const char *const communicating[] = { "c10d::", "gloo:", "nccl:",
+                                                 "ucc:",   "mpi:",  "record_param_comms" };
+    struct snd_text          name = m->trace->names.items[r->name];
+
+    for (size_t i = 0; i < SND_COUNT_OF(communicating); i++)
+        if (begins_with(name, communicating[i]))
+            return COMMUNICATES;
+    if (begins_with(name, "enumerate(DataLoader)"))
+        return LOADS;
+    bool is_work = r->scope == SONDE_SCOPE_FUNCTION || r->scope == SONDE_SCOPE_BACKWARD;
+    return is_work && !r->api ? COMPUTES : NOTHING;
+}
+
+/* Charges the time since the process's last change to what its threads do. */
+static void advance(struct maker *m, uint32_t process, int64_t ns)
+{
+    struct process_state *p = &m->states[process];
+    struct snd_rank_row  *row = &m->times->rows[m->row_of[process]];
+
+    if (!p->began) {
+        p->began = true;
+        p->first_ns = p->at_ns = ns;
+    }
+    if (ns <= p->at_ns)
+        return;
+    int64_t passed = snd_sub(ns, p->at_ns);
+    bool    computes = p->threads[COMPUTES] > 0, communicates = p->threads[COMMUNICATES] > 0;
+    bool    loads = p->threads[LOADS] > 0;
+    row->compute_ns += computes ? passed : 0;
+    row->communication_ns += communicates ? passed : 0;
+    row->exposed_ns += communicates && !computes ? passed : 0;
+    row->loading_ns += loads ? passed : 0;
+    row->idle_ns += !computes && !communicates && !loads ? passed : 0;
+    p->at_ns = ns;
+}
+
+static void change(struct maker *m, struct snd_lane *lane, enum doing kind, int by)
+{
+    struct thread_state *t = &m->threads[lane->thread];
+    enum doing           now = NOTHING;
+
+    t->open[kind] += (uint32_t)by;
+    for (enum doing d = COMPUTES; d < DOINGS; d++)
+        if (t->open[d] > 0)
+            now = d;
+    if (t->doing != NOTHING)
+        m->states[lane->process].threads[t->doing]--;
+    if (now != NOTHING)
+        m->states[lane->process].threads[now]++;
+    t->doing = (uint8_t)now;
+}
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *open)
+{
+    struct maker *m = user;
+
+    open->mark = NOTHING;
+    if (m->row_of[lane->process] == SONDE_NONE)
+        return;
+    open->mark = judge(m, &open->range);
+    advance(m, lane->process, open->range.start_ns);
+    change(m, lane, open->mark, 1);
+}
+
+static void add_spent(struct maker *m, uint32_t process, uint32_t name, int64_t ns)
+{
+    struct snd_key key = { process, name, 0 };
+    uint32_t       at;
+
+    if (!snd_map_get(&m->spent_index, key, &at)) {
+        at = m->spent_count;
+        if (!snd_grow(&m->spent, &m->spent_room, at, sizeof *m->spent) ||
+            !snd_map_put(&m->spent_index, key, at)) {
+            m->failed = true;
+            return;
+        }
+        m->spent[m->spent_count++] = (struct spent){ process, name, 0 };
+    }
+    m->spent[at].ns = snd_add(m->spent[at].ns, ns);
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open)
+{
+    struct maker           *m = user;
+    const struct snd_range *r = &open->range;
+
+    if (m->row_of[lane->process] == SONDE_NONE)
+        return;
+    advance(m, lane->process, snd_add(r->start_ns, r->total_ns));
+    change(m, lane, open->mark, -1);
+    if (open->mark == COMPUTES || open->mark == LOADS)
+        add_spent(m, lane->process, r->name, snd_sub(r->total_ns, r->child_ns));
+}
+
+/* Where a program has steps, what came before the first is start-up: imports, the model, its first broadcast. */
+static void on_step(void *user, uint32_t process, int64_t ns)
+{
+    struct maker *m = user;
+
+    if (m->row_of[process] == SONDE_NONE)
+        return;
+    struct snd_rank_row *row = &m->times->rows[m->row_of[process]];
+    if (row->steps == 0) {
+        *row = (struct snd_rank_row){ .process = row->process, .rank = row->rank };
+        m->states[process].began = true;
+        m->states[process].first_ns = m->states[process].at_ns = ns;
+    }
+    row->steps++;
+    if (process == m->first_process) {
+        if (!m->has_steps)
+            snd_blocks_clear(&m->blocks);
+        m->has_steps = true;
+        snd_blocks_next(&m->blocks);
+    }
+}
+
+/* ----------------------------------------------------------------- lateness */
+
+/* The member that came last, and when all others had come. */
+static uint32_t find_latest(const struct snd_collective *c, int64_t *others_ns)
+{
+    uint32_t latest = 0;
+
+    for (uint32_t i = 1; i < c->count; i++)
+        if (c->members[i].arrive_ns > c->members[latest].arrive_ns)
+            latest = i;
+    *others_ns = INT64_MIN;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (i != latest && c->members[i].arrive_ns > *others_ns)
+            *others_ns = c->members[i].arrive_ns;
+    return latest;
+}
+
+/* How long after their calls the work of the others began at most. */
+static int64_t find_usual_delay(const struct snd_collective *c, uint32_t latest)
+{
+    int64_t most = 0;
+
+    for (uint32_t i = 0; i < c->count; i++) {
+        int64_t delay = snd_sub(c->members[i].arrive_ns, c->members[i].start_ns);
+        if (i != latest && delay > most)
+            most = delay;
+    }
+    return most;
+}
+
+static void on_done(void *user, const struct snd_collective *c)
+{
+    struct maker *m = user;
+    int64_t       others_ns;
+
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t row = m->row_of[c->members[i].process];
+        if (row == SONDE_NONE)
+            continue;
+        m->times->rows[row].collectives++;
+        if (c->members[i].wait_ns > 0)
+            m->times->rows[row].wait_ns += c->members[i].wait_ns;
+    }
+    if (!c->is_whole || !c->is_complete || c->count < 2 || c->kind_differs)
+        return;
+    if (!m->has_steps)
+        snd_blocks_next(&m->blocks);
+    uint32_t latest = find_latest(c, &others_ns);
+    uint32_t row = m->row_of[c->members[latest].process];
+    int64_t  last_ns = c->members[latest].arrive_ns;
+    int64_t  from_ns = others_ns > m->counted_until ? others_ns : m->counted_until;
+    if (row == SONDE_NONE)
+        return;
+    m->times->rows[row].last++;
+    if (last_ns <= from_ns)
+        return;
+    int64_t late = snd_sub(last_ns, from_ns);
+    int64_t own = snd_sub(snd_sub(last_ns, c->members[latest].start_ns),
+                          find_usual_delay(c, latest));
+    m->counted_until = last_ns;
+    m->times->rows[row].late_work_ns += own > late ? late : own > 0 ? own : 0;
+    snd_blocks_add(&m->blocks, row, late);
+}
+
+/* ---------------------------------------------------------------- GPU's time */
+
+/* Union of intervals that come in the order of their begin. */
+static void cover(int64_t *sum, int64_t *until, int64_t start, int64_t end)
+{
+    if (end <= *until)
+        return;
+    *sum = snd_add(*sum, snd_sub(end, start > *until ? start : *until));
+    *until = end;
+}
+
+static bool is_communication(const struct maker *m, const struct snd_device_item *item)
+{
+    struct snd_text name = m->trace->names.items[snd_device_name(m->trace, item)];
+
+    return memmem(name.bytes, name.length, "nccl", 4) != NULL;
+}
+
+/* HTA's breakdown: kernels that compute, that communicate, copies; each as a union over streams. */
+static void divide_device(struct maker *m, const struct snd_devices *devices, uint32_t from,
+                          uint32_t to, struct snd_rank_row *row)
+{
+    enum { COMPUTE, COMMUNICATION, BOTH, COPY, ANY, SUMS };
+    int64_t sums[SUMS] = { 0 }, until[SUMS], first = 0, last = INT64_MIN;
+
+    for (int i = 0; i < SUMS; i++)
+        until[i] = INT64_MIN;
+    for (uint32_t i = from; i < to; i++) {
+        const struct snd_device_item *item = &devices->items[devices->by_time[i]];
+        const struct snd_work_record *work = snd_device_work(m->trace, item);
+        int64_t                       end = snd_add(item->start_ns, item->duration_ns);
+        if (!snd_work_counts(work))
+            continue;
+        bool is_kernel = work->kind == SND_WORK_KERNEL;
+        int  kind = !is_kernel ? COPY : is_communication(m, item) ? COMMUNICATION : COMPUTE;
+        first = last == INT64_MIN ? item->start_ns : first;
+        last = end > last ? end : last;
+        cover(&sums[kind], &until[kind], item->start_ns, end);
+        if (is_kernel)
+            cover(&sums[BOTH], &until[BOTH], item->start_ns, end);
+        cover(&sums[ANY], &until[ANY], item->start_ns, end);
+    }
+    if (last == INT64_MIN)
+        return;
+    row->start_ns = first;
+    row->span_ns = snd_sub(last, first);
+    row->compute_ns = sums[COMPUTE];
+    row->communication_ns = sums[COMMUNICATION];
+    row->exposed_ns = snd_sub(sums[BOTH], sums[COMPUTE]);
+    row->copy_ns = sums[COPY];
+    row->idle_ns = snd_sub(row->span_ns, sums[ANY]);
+}
+
+static enum sonde_status divide_devices(struct maker *m, struct sonde_error *err)
+{
+    const struct snd_devices *devices = NULL;
+    enum sonde_status         status = snd_trace_devices(m->trace, &devices, err);
+
+    for (uint32_t from = 0, to; status == SONDE_OK && devices && from < devices->count; from = to) {
+        uint32_t process = devices->items[devices->by_time[from]].process;
+        for (to = from;
+             to < devices->count && devices->items[devices->by_time[to]].process == process;)
+            to++;
+        if (m->row_of[process] != SONDE_NONE)
+            divide_device(m, devices, from, to, &m->times->rows[m->row_of[process]]);
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------- stragglers */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What a rank spent on a cause. What it spends communicating is that without waiting for others. */
+static int64_t spent_on(const struct snd_rank_row *row, enum snd_rank_cause cause)
+{
+    switch (cause) {
+    case SND_CAUSE_COMPUTE:
+        return row->compute_ns;
+    case SND_CAUSE_LOADING:
+        return row->loading_ns;
+    case SND_CAUSE_COMMUNICATION:
+        return row->late_work_ns;
+    default:
+        return row->idle_ns;
+    }
+}
+
+/* Of the other ranks. */
+static int64_t find_median(const struct maker *m, uint32_t but, enum snd_rank_cause cause,
+                           int64_t *scratch)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < m->times->count; i++)
+        if (i != but)
+            scratch[count++] = spent_on(&m->times->rows[i], cause);
+    if (count == 0)
+        return 0;
+    qsort(scratch, count, sizeof *scratch, compare_numbers);
+    return scratch[count / 2];
+}
+
+static int64_t spent_in(const struct maker *m, uint32_t process, uint32_t name)
+{
+    uint32_t at;
+
+    return snd_map_get(&m->spent_index, (struct snd_key){ process, name, 0 }, &at) ? m->spent[at].ns
+                                                                                   : 0;
+}
+
+/* The name in which it spends most more than the median of the others. */
+static struct sonde_text find_where(const struct maker *m, uint32_t row, int64_t *scratch)
+{
+    uint32_t best = SONDE_NONE;
+    int64_t  most = 0;
+
+    for (uint32_t i = 0; i < m->spent_count; i++) {
+        uint32_t count = 0;
+        if (m->spent[i].process != m->times->rows[row].process || m->spent[i].ns <= most)
+            continue;
+        for (uint32_t k = 0; k < m->times->count; k++)
+            if (k != row)
+                scratch[count++] = spent_in(m, m->times->rows[k].process, m->spent[i].name);
+        qsort(scratch, count, sizeof *scratch, compare_numbers);
+        int64_t more = snd_sub(m->spent[i].ns, count ? scratch[count / 2] : 0);
+        if (more > most) {
+            most = more;
+            best = m->spent[i].name;
+        }
+    }
+    if (best == SONDE_NONE)
+        return (struct sonde_text){ "", 0 };
+    return (struct sonde_text){ m->trace->names.items[best].bytes,
+                                m->trace->names.items[best].length };
+}
+
+static struct snd_straggler describe(const struct maker *m, uint32_t row, double chance,
+                                     int64_t *scratch)
+{
+    struct snd_straggler one = { .row = row, .more_ns = INT64_MIN, .chance = chance };
+    uint32_t             any, with = snd_blocks_with(&m->blocks, row, &any);
+
+    for (enum snd_rank_cause cause = 0; cause < SND_CAUSES; cause++) {
+        int64_t more = snd_sub(spent_on(&m->times->rows[row], cause),
+                               find_median(m, row, cause, scratch));
+        if (more > one.more_ns) {
+            one.more_ns = more;
+            one.cause = cause;
+        }
+    }
+    one.is_persistent = 2 * with >= any;
+    one.where = (struct sonde_text){ "", 0 };
+    if (one.cause == SND_CAUSE_COMPUTE || one.cause == SND_CAUSE_LOADING)
+        one.where = find_where(m, row, scratch);
+    return one;
+}
+
+static int compare_stragglers(const void *a, const void *b)
+{
+    const struct snd_straggler *x = a, *y = b;
+
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int64_t find_span(const struct maker *m)
+{
+    int64_t span = 0;
+
+    for (uint32_t i = 0; i < m->times->count; i++)
+        if (m->times->rows[i].span_ns > span)
+            span = m->times->rows[i].span_ns;
+    return span;
+}
+
+static bool find_stragglers(struct maker *m)
+{
+    struct snd_rank_times *t = m->times;
+    int64_t               *scratch = calloc((size_t)t->count + 1, sizeof *scratch);
+
+    t->stragglers = calloc((size_t)t->count + 1, sizeof *t->stragglers);
+    for (uint32_t i = 0; scratch && t->stragglers && i < t->count; i++) {
+        int64_t caused = t->rows[i].caused_ns;
+        if (caused <= 0 || caused / SND_STRAGGLER_PERCENT < find_span(m) / 100)
+            continue;
+        double chance = snd_blocks_chance(&m->blocks, caused);
+        if (chance <= SND_STRAGGLER_CHANCE)
+            t->stragglers[t->straggler_count++] = describe(m, i, chance, scratch);
+    }
+    if (t->straggler_count > 1)
+        qsort(t->stragglers, t->straggler_count, sizeof *t->stragglers, compare_stragglers);
+    bool good = scratch && t->stragglers;
+    free(scratch);
+    return good;
+}
+
+/* -------------------------------------------------------------------- making */
+
+/* A child that a rank forked has its parent's rank. */
+static bool is_helper_of(const struct sonde_trace *trace, const struct snd_process *child)
+{
+    for (uint32_t i = 0; i < trace->process_count; i++) {
+        const struct snd_process *p = &trace->processes[i];
+        if (p != child && p->header.pid == child->header.parent_pid &&
+            p->shown.rank == child->shown.rank && strcmp(p->shown.host, child->shown.host) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A row for each process that says its rank; for all, where none does. Helpers of a rank (DataLoader's workers) have none. */
+static bool make_rows(struct maker *m)
+{
+    struct snd_rank_times *t = m->times;
+    bool                   any = false;
+
+    t->rows = calloc((size_t)m->trace->process_count + 1, sizeof *t->rows);
+    m->row_of = calloc((size_t)m->trace->process_count + 1, sizeof *m->row_of);
+    if (!t->rows || !m->row_of)
+        return false;
+    m->first_process = SONDE_NONE;
+    for (uint32_t i = 0; i < m->trace->process_count; i++)
+        any |= m->trace->processes[i].shown.rank != SONDE_NONE;
+    for (uint32_t i = 0; i < m->trace->process_count; i++) {
+        const struct snd_process *p = &m->trace->processes[i];
+        bool                      is_helper = p->is_guest || is_helper_of(m->trace, p);
+        m->row_of[i] = SONDE_NONE;
+        bool is_alone = !any && m->trace->process_count == 1; /* no job */
+        if (is_helper || is_alone || (any && p->shown.rank == SONDE_NONE))
+            continue;
+        if (m->first_process == SONDE_NONE)
+            m->first_process = i;
+        m->row_of[i] = t->count;
+        t->rows[t->count++] = (struct snd_rank_row){ .process = i, .rank = p->shown.rank };
+    }
+    return snd_blocks_init(&m->blocks, t->count);
+}
+
+static void finish_rows(struct maker *m)
+{
+    for (uint32_t i = 0; i < m->times->count; i++) {
+        struct snd_rank_row        *row = &m->times->rows[i];
+        const struct process_state *p = &m->states[row->process];
+        row->caused_ns = snd_blocks_sum(&m->blocks, i);
+        row->start_ns = p->first_ns;
+        row->span_ns = p->began ? snd_sub(p->at_ns, p->first_ns) : 0;
+    }
+}
+
+enum sonde_status snd_rank_times_make(struct sonde_trace *trace, struct snd_rank_times **out,
+                                      struct sonde_error *err)
+{
+    struct maker                  m = { .trace = trace, .counted_until = INT64_MIN };
+    struct snd_collective_watcher watcher = { &m, on_done, on_open, on_close, on_step };
+    enum sonde_status             status = SONDE_OK;
+
+    *out = NULL;
+    m.times = calloc(1, sizeof *m.times);
+    m.threads = calloc((size_t)trace->thread_count + 1, sizeof *m.threads);
+    m.states = calloc((size_t)trace->process_count + 1, sizeof *m.states);
+    m.failed = !m.times || !m.threads || !m.states || !make_rows(&m);
+    if (!m.failed)
+        status = snd_collectives_walk(trace, &m.times->groups, &watcher, err);
+    if (status == SONDE_OK && !m.failed) {
+        finish_rows(&m);
+        status = divide_devices(&m, err);
+    }
+    if (status == SONDE_OK && (m.failed || !find_stragglers(&m)))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranks of the trace");
+    free(m.threads);
+    free(m.states);
+    free(m.row_of);
+    free(m.spent);
+    snd_map_release(&m.spent_index);
+    snd_blocks_release(&m.blocks);
+    if (status == SONDE_OK)
+        *out = m.times;
+    else
+        snd_rank_times_free(m.times);
+    return status;
+}
+
+void snd_rank_times_free(struct snd_rank_times *times)
+{
+    if (!times)
+        return;
+    snd_groups_release(&times->groups);
+    free(times->rows);
+    free(times->stragglers);
+    free(times);
+}
