@@ -26,15 +26,25 @@ static bool is_trace_at(int folder, const char *name)
     return is;
 }
 
-static bool holds_only_traces(const char *path)
+static bool is_own_name(const char *name)
 {
-    DIR *dir = opendir(path);
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, SND_INNER_RUN) == 0 ||
+           strcmp(name, SND_RUN_HOST) == 0;
+}
+
+/* `parts`: folders of other parts of a job may be in it. */
+static bool holds_only_traces(int folder, const char *path, bool parts)
+{
+    int  fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     bool only = dir != NULL;
 
+    if (fd >= 0 && !dir)
+        close(fd);
     for (struct dirent *entry; only && (entry = readdir(dir)) != NULL;)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, SND_INNER_RUN) != 0)
-            only = is_trace_at(dirfd(dir), entry->d_name);
+        if (!is_own_name(entry->d_name))
+            only = is_trace_at(dirfd(dir), entry->d_name) ||
+                   (parts && holds_only_traces(dirfd(dir), entry->d_name, false));
     if (dir)
         closedir(dir);
     return only;
@@ -47,6 +57,6 @@ enum snd_path_kind snd_path_kind(const char *path)
     if (lstat(path, &st) != 0)
         return SND_PATH_NONE; /* or not accessible: creating it gives the actual reason */
     if (S_ISDIR(st.st_mode))
-        return holds_only_traces(path) ? SND_PATH_FOLDER : SND_PATH_OTHER;
+        return holds_only_traces(AT_FDCWD, path, true) ? SND_PATH_FOLDER : SND_PATH_OTHER;
     return S_ISREG(st.st_mode) && is_trace_at(AT_FDCWD, path) ? SND_PATH_TRACE : SND_PATH_OTHER;
 }

@@ -17,6 +17,7 @@
 
 #define KEPT_OPEN 256u     /* files whose descriptor is kept */
 #define FILES_MAX 1000000u /* of one folder */
+#define FOLDERS_DEEP 3u    /* folders in folders: of a job, a host, a rank */
 
 static enum sonde_status fail_memory(struct sonde_error *err)
 {
@@ -175,13 +176,40 @@ static enum sonde_status add_foreign_files(struct sonde_trace *trace, char **lis
     return SONDE_OK;
 }
 
+/* Adds the files of a folder, and of those in it, by name. Links to folders are not followed. */
+static enum sonde_status list_files(const char *folder, unsigned deeper, char ***files,
+                                    uint32_t *room, uint32_t *count, struct sonde_error *err)
+{
+    char            **list;
+    uint32_t          listed;
+    struct stat       st;
+    enum sonde_status status = list_folder(folder, is_visible, NULL, &list, &listed, err);
+
+    for (uint32_t i = 0; i < listed && status == SONDE_OK && *count < FILES_MAX; i++) {
+        if (lstat(list[i], &st) == 0 && S_ISDIR(st.st_mode)) {
+            if (deeper > 0 &&
+                list_files(list[i], deeper - 1, files, room, count, NULL) == SONDE_E_NOMEM)
+                status = fail_memory(err);
+            continue;
+        }
+        if (!snd_grow(files, room, *count, sizeof **files)) {
+            status = fail_memory(err);
+            break;
+        }
+        (*files)[(*count)++] = list[i];
+        list[i] = NULL;
+    }
+    free_list(list, listed);
+    return status;
+}
+
 /* Every trace in the folder; what is none is passed over, what is a damaged one is counted. */
 static enum sonde_status add_folder(struct sonde_trace *trace, const char *path,
                                     struct sonde_error *err)
 {
-    char             **list;
-    uint32_t           count;
-    enum sonde_status  status = list_folder(path, is_visible, NULL, &list, &count, err);
+    char             **list = NULL;
+    uint32_t           count = 0, room = 0;
+    enum sonde_status  status = list_files(path, FOLDERS_DEEP, &list, &room, &count, err);
     struct sonde_error why = { SONDE_OK, 0, "" };
     struct stat        st;
 

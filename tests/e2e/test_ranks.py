@@ -3,11 +3,12 @@
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
 import warm_torch
-from cli_tools import sonde
+from cli_tools import SONDE, WORKER, needs_worker, read, sonde
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 # What each launcher sets, and what must be recorded of it: rank, local rank, world size, job.
@@ -42,6 +43,33 @@ def test_environment(launcher, tmp_path):
     assert (process.get("rank"), process.get("local_rank"), process.get("world_size")) == (rank, local_rank, world_size)
     assert metadata(process, "job.rank").get("job") == job
     assert process["parent_pid"] > 1 and process["host"]
+
+
+@needs_worker
+def test_parts_of_a_job_share_a_folder(tmp_path):
+    """The second one was refused, and its program did not run. Without a job it still is (test_cli_places.py)."""
+    first = subprocess.Popen([SONDE, "run", "-q", "-o", "run", "--", WORKER, "wait"], cwd=tmp_path, stdout=subprocess.PIPE)
+    assert first.stdout.readline() == b"ready\n"
+    for number in range(2):
+        done = sonde("run", "-o", "run", "--", WORKER, "args", f"ran{number}", cwd=tmp_path,
+                     env={**os.environ, "SLURM_PROCID": str(number)})
+        assert (done.returncode, done.stdout.split()) == (0, [b"ran%d" % number]), done.stderr
+    first.terminate()
+    assert first.wait(timeout=30) == 0
+    first.stdout.close()
+    rows = json.loads(read("report", tmp_path / "run", "--json"))["rows"]
+    assert {row["key"]: row["count"] for row in rows} == {"wait": 1, "args": 2}
+    assert sonde("run", "-q", "-o", "run", "--", WORKER, "args", "again", cwd=tmp_path).returncode == 0
+    assert len(processes(tmp_path / "run")) == 1  # all of the older job is replaced
+
+
+@needs_worker
+def test_folders_in_a_folder_are_read(tmp_path):
+    for host in "ab":
+        (tmp_path / "job" / host / "rank").mkdir(parents=True)
+        assert sonde("run", "-q", "-o", tmp_path / "job" / host / "rank" / "t.sonde", "--", WORKER, "args", host).returncode == 0
+    (tmp_path / "job" / "round").symlink_to(tmp_path / "job")
+    assert len(processes(tmp_path / "job")) == 2
 
 
 @pytest.fixture(scope="module")

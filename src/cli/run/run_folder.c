@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "cli/path_kind.h"
 #include "cli/commands.h"
 #include "cli/process/living.h"
@@ -29,15 +30,39 @@
 
 /* --------------------------------------------------------------- removing */
 
+/* The files of an open folder, which this closes. */
+static void remove_files(DIR *dir)
+{
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        unlinkat(dirfd(dir), entry->d_name, 0); /* . and .. are refused */
+    if (dir)
+        closedir(dir);
+}
+
+static DIR *open_inside(DIR *dir, const char *name)
+{
+    int  fd = openat(dirfd(dir), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *inside = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (fd >= 0 && !inside)
+        close(fd);
+    return inside;
+}
+
+/* A folder of traces, and those of other parts of its job in it. */
 static void remove_folder(const char *path)
 {
     DIR *dir = opendir(path);
 
-    if (!dir)
-        return;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        unlinkat(dirfd(dir), entry->d_name, 0); /* . and .. are refused */
-    closedir(dir);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        remove_files(open_inside(dir, entry->d_name));
+        unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+    }
+    if (dir)
+        rewinddir(dir);
+    remove_files(dir);
     rmdir(path);
 }
 
@@ -109,6 +134,29 @@ static bool is_open_file(int fd)
 
 enum claim { CLAIM_DONE, CLAIM_LIVE, CLAIM_AGAIN, CLAIM_FAILED };
 
+/* Does another part of a job still record into a folder inside this one? */
+static bool has_living_parts(int fd)
+{
+    int  again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = again >= 0 ? fdopendir(again) : NULL;
+    bool found = false;
+
+    if (again >= 0 && !dir)
+        close(again);
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir)) != NULL;) {
+        int part = entry->d_name[0] == '.'
+                       ? -1
+                       : openat(again, entry->d_name,
+                                O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        found = part >= 0 && flock(part, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        if (part >= 0)
+            close(part);
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
 /* What is at the path gets out of the way if it is a finished trace. `old` is its lock. */
 static enum claim put_aside(struct snd_run_folder *f, int old)
 {
@@ -116,7 +164,7 @@ static enum claim put_aside(struct snd_run_folder *f, int old)
     bool   is_folder = snd_path_kind(f->path.bytes) == SND_PATH_FOLDER;
     size_t living = is_folder ? snd_living_count(f->full.bytes) : 0;
 
-    if ((living > 0 && living != SND_LIVING_UNKNOWN) || is_open_file(old))
+    if ((living > 0 && living != SND_LIVING_UNKNOWN) || is_open_file(old) || has_living_parts(old))
         return CLAIM_LIVE;
     if (snd_path_kind(f->path.bytes) == SND_PATH_OTHER) {
         (void)
@@ -199,6 +247,66 @@ static enum claim claim_name(struct snd_run_folder *f, const char *path, int num
     return claim == CLAIM_AGAIN ? CLAIM_LIVE : claim;
 }
 
+/* Whether this run is a part of a job that other hosts, or other processes of this one, run parts of. */
+static bool is_part_of_job(void)
+{
+    static const char *const variables[] = { "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                             "RANK" };
+
+    for (size_t i = 0; i < SND_COUNT_OF(variables); i++)
+        if (getenv(variables[i]))
+            return true;
+    return false;
+}
+
+/*
+ * The host that records at the path has left its name there. The lock says that somebody does, not who: flock reaches
+ * other hosts where the file system does.
+ */
+static bool is_of_other_host(const char *path)
+{
+    char                host[HOST_NAME_MAX + 1] = "", other[HOST_NAME_MAX + 1] = "";
+    struct sonde_buffer name = { 0 };
+
+    snd_buf_format(&name, "%s/%s", path, SND_RUN_HOST);
+    int fd = name.failed ? -1 : open(name.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t n = fd < 0 ? 0 : read(fd, other, sizeof other - 1);
+    if (fd >= 0)
+        close(fd);
+    sonde_buffer_release(&name);
+    return n > 0 && gethostname(host, sizeof host - 1) == 0 && strcmp(host, other) != 0;
+}
+
+static void leave_host(const struct snd_run_folder *f)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    int  fd = openat(f->fd, SND_RUN_HOST, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                     0600);
+
+    if (fd < 0)
+        return;
+    if (gethostname(host, sizeof host - 1) == 0) {
+        ssize_t n = write(fd, host, strlen(host));
+        (void)n; /* without it, another host is refused */
+    }
+    close(fd);
+}
+
+/* Parts of one job share a folder: this one records into PATH/HOST-PID.sonde. */
+static enum claim join_job(struct snd_run_folder *f, const char *path)
+{
+    char                host[HOST_NAME_MAX + 1] = "host";
+    struct sonde_buffer name = { 0 };
+
+    gethostname(host, sizeof host - 1);
+    snd_buf_format(&name, "%s/%s-%ld.sonde", path, host, (long)getpid());
+    enum claim claim = name.failed ? CLAIM_FAILED : CLAIM_LIVE;
+    for (int number = 1; claim == CLAIM_LIVE && number <= NUMBERS_MOST; number++)
+        claim = claim_name(f, name.bytes, number);
+    sonde_buffer_release(&name);
+    return claim;
+}
+
 int snd_run_folder_make(struct snd_run_folder *f, const char *path, bool numbered)
 {
     enum claim claim = CLAIM_LIVE;
@@ -206,6 +314,12 @@ int snd_run_folder_make(struct snd_run_folder *f, const char *path, bool numbere
     *f = (struct snd_run_folder){ .fd = -1 };
     for (int number = 1; claim == CLAIM_LIVE && number <= (numbered ? NUMBERS_MOST : 1); number++)
         claim = claim_name(f, path, number);
+    struct stat st;
+    if (claim == CLAIM_LIVE && stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+        (is_part_of_job() || is_of_other_host(path)))
+        claim = join_job(f, path);
+    if (claim == CLAIM_DONE)
+        leave_host(f);
     if (claim == CLAIM_LIVE)
         return snd_failure("%s is in use by another recording; give another name with -o", path);
     return claim == CLAIM_DONE ? -1 : SND_EXIT_FAILED;
@@ -225,6 +339,7 @@ void snd_run_folder_release(struct snd_run_folder *f)
 void snd_run_folder_undo(struct snd_run_folder *f)
 {
     snd_run_others_collect(f);
+    unlinkat(f->fd, SND_RUN_HOST, 0);
     rmdir(f->path.bytes);
     put_back(f);
 }
@@ -336,6 +451,7 @@ void snd_run_folder_settle(struct snd_run_folder *f)
     char name[NAME_MAX + 1] = "";
 
     f->living = snd_living_wait(f->full.bytes);
+    unlinkat(f->fd, SND_RUN_HOST, 0);
     snd_run_others_collect(f);
     f->files = count_files(f, name, "");
     f->moved = !is_at(f->fd, f->path.bytes);

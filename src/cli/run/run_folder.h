@@ -31,7 +31,8 @@ struct snd_run_folder {
 
 /*
  * Makes the empty folder `path`. If another run still records there: PATH-2, PATH-3 and so on
- * before the ending, if `numbered`, or else it is refused. -1, or an exit status after saying why;
+ * before the ending, if `numbered`; PATH/HOST-PID.sonde, if that run is of another host or both are
+ * parts of a job; or else it is refused. -1, or an exit status after saying why;
  * in both cases the caller releases it.
  */
 int  snd_run_folder_make(struct snd_run_folder *folder, const char *path, bool numbered);
@@ -47,6 +48,7 @@ void snd_run_folder_undo(struct snd_run_folder *folder);
  */
 void snd_run_folder_settle(struct snd_run_folder *folder);
 
+#define SND_RUN_HOST ".host" /* in the folder: the name of the host that records into it */
 #define SND_INNER_RUN ".inner-run" /* the file of the next two */
 /* A `sonde run` inside another run leaves its trace's name there, for the outer one's messages. */
 void snd_run_folder_note_inner(const char *outer, const char *inner);
