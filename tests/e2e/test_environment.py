@@ -20,7 +20,7 @@ INDIRECT = {
         "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
     ("src/record/options/environment.c", "launchers[0].job[k]"): {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"},
     ("src/record/options/environment.c", "by->job[k]"): {
-        "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+        "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"},
     ("src/cli/run/run_folder.c", "variables[i]"): {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"},
     ("src/cli/options/view_options.c", "names[i]"): {"LC_ALL", "LC_CTYPE", "LANG"},
     ("src/cli/run/run_library.c", "library->variable"):

@@ -29,7 +29,7 @@ static const struct launcher {
     { "OMPI_COMM_WORLD_RANK",
       "OMPI_COMM_WORLD_SIZE",
       "OMPI_COMM_WORLD_LOCAL_RANK",
-      { "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", NULL } },
+      { "PMIX_NAMESPACE", NULL } },
     { "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", { "PMI_JOBID", NULL } },
     { "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", { "SLURM_JOB_ID", "SLURM_STEP_ID", NULL } },
 };
