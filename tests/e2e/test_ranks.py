@@ -109,3 +109,15 @@ def test_what_a_collective_says(spawned):
     gathered = json.loads(said["c10d::_allgather_base_"]["COLLECTIVE"])
     assert (gathered["In msg nelems"], gathered["Out msg nelems"]) == (1000, 2000)
     assert said["c10d::_allgather_base_"]["COLLECTIVE_SEQUENCE"] == call["COLLECTIVE_SEQUENCE"] + 1
+
+
+def test_collectives_of_both_are_matched(spawned):
+    rows = json.loads(read("report", spawned, "--view", "collectives", "--json"))["rows"]
+    found = {row["kind"]: row for row in rows if row["group_name"] == "0"}
+    assert {kind: row["count"] for kind, row in found.items()} == {"all_reduce": 1, "all_gather": 1, "barrier": 1}
+    assert (found["all_reduce"]["size_bytes"], found["all_gather"]["size_bytes"]) == (4000, 8000)
+    for row in found.values():
+        assert (row["group_ranks"], row["unfinished"], row["mismatched"], row["last_count"]) == ("0-1", 0, 0, 1)
+        assert 0 <= row["wait_ns"] <= row["duration_ns"] and row["transfer_ns"] > 0
+    ranks = json.loads(read("report", spawned, "--view", "ranks", "--json"))["rows"]
+    assert [row["rank"] for row in ranks] == [0, 1] and all(row["communication_ns"] > 0 for row in ranks)

@@ -48,7 +48,8 @@ double snd_collective_bus_share(enum snd_collective_kind kind, uint32_t group_si
     return n > 0 ? (kinds[kind].from * n + kinds[kind].to) / (per * n + 1 - per) : 0;
 }
 
-enum snd_collective_kind snd_collective_kind_of(const char *name, size_t length)
+/* By the name that a backend or an operator has for it. */
+static enum snd_collective_kind find_kind(const char *name, size_t length)
 {
     while (length > 0 && name[0] == '_') {
         name++;
@@ -288,7 +289,7 @@ static bool read_spec(struct snd_groups *g, uint32_t process, struct sonde_text 
     int64_t  in = snd_member_number(json.bytes, json.length, "In msg nelems", 0);
     int64_t  out = snd_member_number(json.bytes, json.length, "Out msg nelems", 0);
     uint64_t most = (uint64_t)(in > out ? in : out);
-    spec->kind = snd_collective_kind_of(name.bytes, name.length);
+    spec->kind = find_kind(name.bytes, name.length);
     spec->size_bytes = in < 0 || out < 0 || most > UINT64_MAX / 32
                            ? 0
                            : most * find_bytes(spec->dtype.bytes);

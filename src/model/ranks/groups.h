@@ -25,8 +25,6 @@ enum snd_collective_kind {
 const char *snd_collective_word(enum snd_collective_kind kind);
 /* How many bytes go over a rank's link for each byte of the collective's size. */
 double snd_collective_bus_share(enum snd_collective_kind kind, uint32_t group_size);
-/* By the name that a backend or an operator has for it. */
-enum snd_collective_kind snd_collective_kind_of(const char *name, size_t length);
 
 struct snd_group {
     struct sonde_text name, description, job;
