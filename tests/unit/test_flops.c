@@ -487,6 +487,11 @@ static void torch_mode(void **state)
             fail_msg("%s %s: %g, expected %g", cases[i].name, cases[i].shapes, work.flops,
                      cases[i].flops);
     }
+    /* An eighth has none, though its arguments are those of the first. */
+    assert_int_equal(count("aten::conv_other", "4,2,9,8;6,2,3,3;6;-;-;-;#", CONV, SONDE_FLOPS_TORCH,
+                           &work),
+                     SND_FLOPS_NO_FORMULA);
+    assert_true(work.flops == 0);
 }
 
 /* The outermost operator with a formula counts; what it calls is how it does it. */
