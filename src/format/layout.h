@@ -148,6 +148,7 @@ static_assert(sizeof(struct snd_chunk_header) == SND_CHUNK_HEADER_SIZE, "chunk h
 
 #define SND_KIND(code, words) ((uint8_t)((((words)-1u) << 5) | (code)))
 #define SND_KIND_WORDS(kind) ((unsigned)((uint8_t)(kind) >> 5) + 1u)
+#define SND_EVENT_WORDS_MAX 8u /* of any kind, known or not */
 
 enum snd_event_kind {
 #define SND_EVENT(name, code, words, timed, summary) SND_EV_##name = SND_KIND(code, words),

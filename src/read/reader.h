@@ -154,9 +154,8 @@ struct sonde_trace {
     struct snd_arena          arena;
     uint32_t                  refused; /* files of the folder that could not be read */
     bool                      is_folder;
-    bool is_keyed; /* ranges end by key, or addresses are freed, across threads: go by time */
-    struct snd_devices *devices; /* read when asked for (read/walk/device_work.h), or NULL */
-    struct snd_kinds   *kinds;   /* likewise (read/walk/kinds.h) */
+    struct snd_devices       *devices; /* read when asked for (read/walk/device_work.h), or NULL */
+    struct snd_kinds         *kinds;   /* likewise (read/walk/kinds.h) */
     struct snd_rider
         *rider; /* shares the next whole walk of a model (model/ranges/assembly.h), or NULL */
     struct snd_only_gil *only_gil; /* of samples, those alone that held the lock; or NULL */

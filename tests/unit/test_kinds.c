@@ -38,8 +38,28 @@ static void knows_what_is_there(void **state)
     assert_ptr_equal(again, kinds);
     assert_int_equal(snd_trace_kinds(crossed, &kinds, NULL), SONDE_OK);
     assert_true(kinds->events[SND_EV_END_AT]);
+    assert_false(kinds->unsized_free);
     sonde_trace_close(plain);
     sonde_trace_close(crossed);
+}
+
+/* Whether sizes of frees must be found is known before memory is added up. */
+static void knows_frees_without_a_size(void **state)
+{
+    (void)state;
+    for (uint64_t size = 0; size <= 64; size += 64) {
+        struct synth           *s = synth_new(scratch_path("frees"), NULL);
+        const struct snd_kinds *kinds;
+        uint32_t                t = synth_thread(s, "main", 0);
+        synth_alloc(s, t, 10, 0, 0x10, 64);
+        synth_free(s, t, 20, 0, 0x10, size);
+        synth_free(s, t, 30, 0, 0, 0); /* of nothing */
+        synth_close(s, true);
+        struct sonde_trace *trace = scratch_open(scratch_path("frees"));
+        assert_int_equal(snd_trace_kinds(trace, &kinds, NULL), SONDE_OK);
+        assert_int_equal(kinds->unsized_free, size == 0);
+        sonde_trace_close(trace);
+    }
 }
 
 static uint32_t count_walks(struct sonde_trace *trace, const char *format)
@@ -69,6 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_what_is_there),
+        cmocka_unit_test(knows_frees_without_a_size),
         cmocka_unit_test(spares_walks),
     };
 

@@ -101,17 +101,6 @@ static enum sonde_status spill_largest(struct folder *f)
     return st;
 }
 
-static enum sonde_status forget_rows(struct folder *f)
-{
-    enum sonde_status st = SONDE_OK;
-
-    for (uint32_t i = 0; st == SONDE_OK && i < f->part_count; i++) {
-        f->memory -= snd_parquet_part_memory(&f->parts[i]);
-        st = snd_parquet_part_forget(&f->parts[i], f->err);
-    }
-    return st;
-}
-
 static enum sonde_status add_row(struct folder *f, enum snd_sql_table_id table,
                                  const struct snd_sql_value *values)
 {
@@ -130,7 +119,7 @@ static bool take_row(void *user, enum snd_sql_table_id table, const struct snd_s
 {
     struct folder *f = user;
 
-    f->status = values ? add_row(f, table, values) : forget_rows(f);
+    f->status = add_row(f, table, values);
     return f->status == SONDE_OK;
 }
 

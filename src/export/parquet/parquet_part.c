@@ -103,20 +103,6 @@ static enum sonde_status append(struct snd_parquet_part *part, const struct sond
     return good ? SONDE_OK : snd_fail_os(err, SONDE_E_IO, "cannot write %.300s", part->path);
 }
 
-enum sonde_status snd_parquet_part_forget(struct snd_parquet_part *part, struct sonde_error *err)
-{
-    clear_rows(part);
-    sonde_buffer_release(&part->groups);
-    part->groups = (struct sonde_buffer){ 0 };
-    part->group_count = 0;
-    part->size = part->row_count = 0;
-    bool had_file = part->has_file;
-    part->has_file = false;
-    if (had_file && unlink(part->path) != 0)
-        return snd_fail_os(err, SONDE_E_IO, "cannot remove %.300s", part->path);
-    return SONDE_OK;
-}
-
 /* ------------------------------------------------------------------------ order */
 
 /* Merges order[from..middle) and order[middle..to), both sorted by `times`, by way of `spare`. */

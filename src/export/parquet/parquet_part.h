@@ -53,9 +53,6 @@ SND_CHECKED enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *
 SND_CHECKED enum sonde_status snd_parquet_part_finish(struct snd_parquet_part   *part,
                                                       struct snd_parquet_shared *shared,
                                                       struct sonde_error        *err);
-/* Forgets its rows, in memory and on disk. */
-SND_CHECKED enum sonde_status snd_parquet_part_forget(struct snd_parquet_part *part,
-                                                      struct sonde_error      *err);
 size_t                        snd_parquet_part_memory(const struct snd_parquet_part *part);
 
 #endif

@@ -124,33 +124,12 @@ static void make_record(struct database *d, const struct snd_sql_table *table,
     snd_buf_end(&d->record, (char *)at);
 }
 
-/* What was written is written over: nothing in it was of use. */
-static void forget_rows(struct database *d)
-{
-    int fd = d->file->fd;
-
-    for (size_t i = 0; i < SND_SQL_TABLES; i++) {
-        snd_sqlite_release_tree(&d->tables[i]);
-        d->tables[i].rowid = 0;
-    }
-    snd_rowlists_release(&d->names);
-    snd_sqlite_begin(d->file, fd);
-    if (ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
-        d->file->failed = true;
-        d->file->os_error = errno;
-    }
-}
-
 static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *given)
 {
     struct database        *d = user;
     struct snd_sqlite_tree *tree = &d->tables[id];
     struct snd_sql_value    cleaned[SND_SQL_COLUMNS_MAX];
 
-    if (!given) {
-        forget_rows(d);
-        return !d->file->failed;
-    }
     const struct snd_sql_value *values = clean(d, &d->columns[id], given, cleaned);
     make_record(d, &snd_sql_tables[id], &d->columns[id], values);
     if (d->failed)

@@ -149,7 +149,7 @@ SND_EXPORT_WRITE(snd_export_perf_script)
     (void)options;
     s.frames = malloc(SND_MIXED_FRAMES_MAX * sizeof *s.frames);
     if (s.frames)
-        st = snd_mixed_walk(&s.mixed, trace, on_sample, NULL, &s, err);
+        st = snd_mixed_walk(&s.mixed, trace, on_sample, &s, err);
     if (st == SONDE_OK && (!s.frames || s.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
     if (st == SONDE_OK && s.count == 0 && !out->failed)

@@ -59,16 +59,6 @@ static bool on_sample(void *user, const struct sonde_event *event, uint32_t chai
     return true;
 }
 
-/* The walk may start over. */
-static void forget(void *user)
-{
-    struct gathered *g = user;
-
-    g->count = 0;
-    memset(g->first, 0, g->common.trace->thread_count * sizeof *g->first);
-    memset(g->last, 0, g->common.trace->thread_count * sizeof *g->last);
-}
-
 /* The frames of a sample, innermost first. */
 static size_t frames_of(const struct gathered *g, uint32_t thread, const struct sample *sample,
                         struct snd_mixed_frame *frames)
@@ -173,7 +163,7 @@ SND_EXPORT_WRITE(snd_export_speedscope)
     if (!g.first || !g.last)
         g.failed = true;
     else
-        st = snd_mixed_walk(&g.mixed, trace, on_sample, forget, &g, err);
+        st = snd_mixed_walk(&g.mixed, trace, on_sample, &g, err);
     if (st == SONDE_OK && g.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
     if (st == SONDE_OK && g.count > 0)

@@ -56,12 +56,7 @@ static bool take_row(void *user, enum snd_sql_table_id id, const struct snd_sql_
 {
     struct sonde_table *table = user;
 
-    (void)id;      /* it is the only one wanted */
-    if (!values) { /* they come again */
-        snd_columns_release(&table->rows);
-        snd_columns_init(&table->rows, table->of, SIZE_MAX);
-        return true;
-    }
+    (void)id; /* it is the only one wanted */
     table->failed = !snd_columns_add(&table->rows, values, SIZE_MAX, &table->texts);
     return !table->failed;
 }

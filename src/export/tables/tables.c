@@ -72,7 +72,7 @@ struct writer {
     struct snd_rendered  shapes;
     struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
     size_t               count;
-    bool                 begun, stopped, out_of_memory;
+    bool                 stopped, out_of_memory;
 };
 
 /* ---------------------------------------------------------------------- values */
@@ -356,20 +356,6 @@ static bool write_event(const struct sonde_event *event, void *user)
 
 /* ------------------------------------------------------------------------- walk */
 
-/* The walk begins, perhaps once more: averages start over when they learn what they need. */
-static void on_begin(void *user)
-{
-    struct writer *w = user;
-
-    if (w->begun && !w->stopped && !w->row(w->user, SND_TABLE_ranges, NULL))
-        w->stopped = true;
-    for (uint32_t i = 0; i < w->trace->process_count; i++)
-        w->steps[i].count = 0;
-    snd_map_release(&w->stacks);
-    snd_live_release(&w->live);
-    w->begun = true;
-}
-
 static void on_event(void *user, const struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     struct writer     *w = user;
@@ -386,10 +372,8 @@ static void on_event(void *user, const struct snd_lane *lane, int64_t ns, const 
 /* Ranges, and on the same walk all other events. */
 static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
 {
-    const struct snd_watcher watcher = {
-        .user = w, .begin = on_begin, .count = on_range, .event = on_event
-    };
-    struct sonde_averages *averages = NULL;
+    const struct snd_watcher watcher = { .user = w, .count = on_range, .event = on_event };
+    struct sonde_averages   *averages = NULL;
 
     w->steps = calloc((size_t)w->trace->process_count + 1, sizeof *w->steps);
     if (!w->steps)

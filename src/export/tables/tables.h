@@ -52,10 +52,7 @@ struct snd_sql_value {
     bool is_null;
 };
 
-/*
- * Takes a row, of as many values as its table has columns; NULL: forget the rows of all tables so far, they
- * come again. False ends the walk.
- */
+/* Takes a row, of as many values as its table has columns. False ends the walk. */
 typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
                             const struct snd_sql_value *values);
 

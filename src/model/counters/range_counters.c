@@ -137,8 +137,8 @@ static void release(struct walk *w)
     free(w->slots);
 }
 
-static enum sonde_status walk_once(struct sonde_trace *trace, struct snd_range_counts *out,
-                                   struct sonde_error *err)
+static enum sonde_status walk(struct sonde_trace *trace, struct snd_range_counts *out,
+                              struct sonde_error *err)
 {
     struct walk               w = { .out = out };
     const struct snd_consumer consumer = {
@@ -167,13 +167,8 @@ static int compare_rows(const void *x, const void *y)
 enum sonde_status snd_range_counts_make(struct sonde_trace *trace, struct snd_range_counts *out,
                                         struct sonde_error *err)
 {
-    bool              keyed = trace->is_keyed;
-    enum sonde_status status = walk_once(trace, out, err);
+    enum sonde_status status = walk(trace, out, err);
 
-    if (status == SONDE_OK && trace->is_keyed != keyed) { /* once more, by time */
-        snd_range_counts_release(out);
-        status = walk_once(trace, out, err);
-    }
     if (status == SONDE_OK && out->count > 0)
         qsort(out->rows, out->count, sizeof *out->rows, compare_rows);
     return status;

@@ -29,27 +29,6 @@ struct snd_diff_tally {
     uint64_t             stride; /* one call in so many is kept */
 };
 
-static void clear(struct snd_diff_sampler *s)
-{
-    for (uint32_t i = 0; i < s->tally_count; i++) {
-        free(s->tallies[i].steps);
-        free(s->tallies[i].calls);
-    }
-    s->tally_count = s->step_count = 0;
-    snd_map_release(&s->by_id);
-    free(s->latest);
-    s->latest = NULL;
-}
-
-static void on_begin(void *user)
-{
-    struct snd_diff_sampler *s = user;
-
-    clear(s);
-    s->latest = calloc((size_t)s->trace->process_count + 1, sizeof *s->latest);
-    s->failed |= !s->latest;
-}
-
 static void on_step(void *user, const struct snd_lane *lane, int64_t ns)
 {
     struct snd_diff_sampler *s = user;
@@ -166,14 +145,19 @@ static void on_count(void *user, uint32_t id, const struct snd_lane *lane,
 
 struct snd_watcher snd_diff_sampler_watch(struct snd_diff_sampler *sampler)
 {
-    return (struct snd_watcher){
-        .user = sampler, .begin = on_begin, .count = on_count, .step = on_step
-    };
+    sampler->latest = calloc((size_t)sampler->trace->process_count + 1, sizeof *sampler->latest);
+    sampler->failed = !sampler->latest;
+    return (struct snd_watcher){ .user = sampler, .count = on_count, .step = on_step };
 }
 
 void snd_diff_sampler_release(struct snd_diff_sampler *s)
 {
-    clear(s);
+    for (uint32_t i = 0; i < s->tally_count; i++) {
+        free(s->tallies[i].steps);
+        free(s->tallies[i].calls);
+    }
+    snd_map_release(&s->by_id);
+    free(s->latest);
     free(s->tallies);
     free(s->steps);
 }

@@ -219,8 +219,6 @@ static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode fl
         .module_call = on_module_call,
     };
 
-    if (m->watcher)
-        m->watcher->begin(m->watcher->user);
     enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
 
     snd_assembly_release(&m->assembly);

@@ -14,6 +14,7 @@
 #include "format/fields.h"
 #include "model/kept.h"
 #include "read/said/trace_metadata.h"
+#include "read/walk/kinds.h"
 
 #define STACK_DEPTH_DEFAULT 5u
 
@@ -125,11 +126,6 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     hand_event(a, lane, ns, words);
     a->totals.has_memory = true;
     a->totals.has_device_memory |= !is_cpu;
-    if (!a->assembly.by_time && a->trace->thread_count > 1) {
-        a->needs_time = true; /* start over: it may be that of other threads' ranges as well */
-        a->assembly.visitor.stop = true;
-        return;
-    }
     if (a->tracks_live) {
         struct snd_live_change change = snd_live_event(&a->live, lane->process, words);
         if (!change.known)
@@ -137,10 +133,6 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         bytes = change.counted;
         if (a->live.failed)
             snd_average_give_up(a);
-    } else if (words[3] == 0 && SND_EVENT_KIND(words[0]) == SND_EV_FREE && words[2] != 0) {
-        a->needs_live = true; /* start over, with the sizes */
-        a->assembly.visitor.stop = true;
-        return;
     }
     bool shared = snd_share_memory(&a->assembly, lane, words, bytes);
     if (innermost)
@@ -191,7 +183,7 @@ static bool prepare(struct sonde_averages *a)
     return a->caches && a->shown && (a->latest || a->by_name);
 }
 
-static void clear(struct sonde_averages *a)
+static void release(struct sonde_averages *a)
 {
     snd_average_end_groups(a);
     snd_unclaimed_release(&a->unclaimed);
@@ -220,9 +212,14 @@ static bool prepare_claims(struct sonde_averages *a)
 
 static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
 {
-    /* A free may be of what another thread took, a backward range of another thread's forward. */
-    bool by_time = a->tracks_live || a->by_time || (a->options.groups & SONDE_GROUP_STACK);
+    /* A backward range may be of another thread's forward. */
+    bool                    by_time = a->watcher || (a->options.groups & SONDE_GROUP_STACK);
+    const struct snd_kinds *kinds;
+    enum sonde_status       status = snd_trace_kinds(a->trace, &kinds, err);
 
+    if (status != SONDE_OK)
+        return status;
+    a->tracks_live = kinds->unsized_free;
     if (!prepare(a) || !prepare_claims(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
     const struct snd_consumer consumer = { .user = a,
@@ -233,20 +230,18 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
                                            .other = a->watcher || a->unclaimed.threads ? on_other
                                                                                        : NULL,
                                            .attribute = on_attribute };
-    if (a->watcher)
-        a->watcher->begin(a->watcher->user);
-    enum sonde_status status = snd_torchgpu_begin(&a->gpu, a->trace, err);
+    status = snd_torchgpu_begin(&a->gpu, a->trace, err);
     if (status != SONDE_OK)
         return status;
     status = snd_assemble(&a->assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD,
                           &consumer, err);
-    if (status == SONDE_OK && !a->assembly.visitor.stop)
+    if (status == SONDE_OK)
         count_rest(a);
     a->totals.events = a->assembly.stats.walk.events;
     a->totals.ranges = a->assembly.stats.ranges;
     a->totals.unmatched_frees = a->live.unmatched;
     a->totals.uses_gpu = snd_torchgpu_is_recorded(a->trace);
-    if (status == SONDE_OK && !a->assembly.visitor.stop && !snd_average_add_gpu(a))
+    if (status == SONDE_OK && !snd_average_add_gpu(a))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     snd_assembly_release(&a->assembly);
     return status;
@@ -295,34 +290,24 @@ enum sonde_status snd_averages_watched(struct sonde_trace                  *trac
                                        struct sonde_averages **out, struct sonde_error *err)
 {
     static const struct sonde_averages_options by_name = SONDE_AVERAGES_OPTIONS_INIT;
-    struct sonde_averages                      fresh = { .trace = trace,
-                                                         .options = options ? *options : by_name,
-                                                         .watcher = watcher,
-                                                         .by_time = watcher != NULL };
+    struct sonde_averages_options              used = options ? *options : by_name;
 
     *out = NULL;
-    if (fresh.options.groups & (SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE))
+    if (used.groups & (SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE))
         return snd_fail(err, SONDE_E_ARGUMENT,
                         "averages cannot be grouped by operator, grid or device: those are groups "
                         "of the view 'kernels'");
-    if (fresh.options.stack_depth == 0)
-        fresh.options.stack_depth = STACK_DEPTH_DEFAULT;
-    if (fresh.options.stack_depth > SND_STACK_MAX)
-        fresh.options.stack_depth = SND_STACK_MAX;
-    struct sonde_averages *a = malloc(sizeof *a);
+    if (used.stack_depth == 0)
+        used.stack_depth = STACK_DEPTH_DEFAULT;
+    if (used.stack_depth > SND_STACK_MAX)
+        used.stack_depth = SND_STACK_MAX;
+    struct sonde_averages *a = calloc(1, sizeof *a);
     if (!a)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
-    enum sonde_status status;
-    for (;;) { /* what the walk meets may ask for another: at most three times */
-        bool keyed = trace->is_keyed;
-        *a = fresh;
-        status = walk(a, err);
-        if (status != SONDE_OK || (!a->needs_live && !a->needs_time && trace->is_keyed == keyed))
-            break;
-        fresh.tracks_live |= a->needs_live;
-        fresh.by_time |= a->needs_time;
-        clear(a);
-    }
+    a->trace = trace;
+    a->options = used;
+    a->watcher = watcher;
+    enum sonde_status status = walk(a, err);
     if (status != SONDE_OK) {
         sonde_averages_free(a);
         return status;
@@ -338,7 +323,7 @@ void sonde_averages_free(struct sonde_averages *averages)
 {
     if (!averages || snd_kept_return(averages->trace, averages))
         return;
-    clear(averages);
+    release(averages);
     free(averages);
 }
 

@@ -87,7 +87,7 @@ struct sonde_averages {
     struct snd_texts            texts;  /* shapes and stacks as shown */
     struct snd_average_texts   *caches; /* by process */
     struct snd_live             live;   /* live blocks: kept only if frees do not have their size */
-    bool                        tracks_live, needs_live, needs_time, by_time;
+    bool                        tracks_live;
     struct snd_unclaimed        unclaimed;   /* of a trace with calls of Python functions */
     struct snd_map              by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct snd_average_forward *forwards;

@@ -242,17 +242,10 @@ static void free_tree(void *tree)
 enum sonde_status sonde_tree_new(struct sonde_trace *trace, bool per_thread,
                                  struct sonde_tree **out, struct sonde_error *err)
 {
-    bool keyed = trace->is_keyed;
-
     *out = snd_kept_lend(trace, free_tree, per_thread);
     if (*out)
         return SONDE_OK;
     enum sonde_status status = build(trace, per_thread, out, err);
-
-    if (status == SONDE_OK && trace->is_keyed != keyed) { /* start over, by time */
-        sonde_tree_free(*out);
-        status = build(trace, per_thread, out, err);
-    }
     if (status == SONDE_OK)
         snd_kept_add(trace, free_tree, per_thread, *out);
     return status;

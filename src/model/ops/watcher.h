@@ -15,7 +15,6 @@
 
 struct snd_watcher {
     void *user;
-    void (*begin)(void *user); /* a walk begins, perhaps once more: forget the last one */
     /* `id`: of averages (then r->node is how many ranges it lies in) snd_average_id(), of modules the node. Walks are by time. */
     void (*count)(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r);
     void (*step)(void *user, const struct snd_lane *lane, int64_t ns);

@@ -7,6 +7,7 @@
 #include "format/fields.h"
 #include "model/ranges/open_ranges.h"
 #include "model/ranges/torch_threads.h"
+#include "read/walk/kinds.h"
 
 uint32_t snd_torch_thread(const struct snd_assembly *a, const struct snd_lane *lane)
 {
@@ -206,24 +207,12 @@ static uint32_t find_key(const struct snd_lane *lane, uint64_t key)
     return UINT32_MAX;
 }
 
-/* Ends this walk: its consumer starts over. */
-static void go_by_time(struct snd_assembly *a)
-{
-    a->trace->is_keyed = true;
-    a->visitor.stop = true;
-}
-
-/* The end of another thread's range may be read before its begin, unless all is by time. */
 static void end_key(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, uint64_t key)
 {
     struct snd_key which = { lane->process, key, 0 };
     uint32_t       thread;
     bool           found = snd_map_get(&a->keys, which, &thread);
 
-    if (!a->by_time && (!found || thread != lane->thread)) {
-        go_by_time(a);
-        return;
-    }
     struct snd_lane *from = found ? &a->lanes[thread] : lane;
     uint32_t         place = found ? find_key(from, key) : UINT32_MAX;
     if (place == UINT32_MAX)
@@ -257,10 +246,6 @@ static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t 
     /* A hidden range has nothing of its own. */
     struct snd_open_range *r = snd_parent_at(lane, lane->depth);
 
-    if (a->rider && !a->by_time && SND_EVENT_KIND(words[0]) == SND_EV_FREE) {
-        go_by_time(a);
-        return;
-    }
     if (r) {
         int64_t *sum = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0 ? &r->range.cpu_bytes
                                                                : &r->range.device_bytes;
@@ -395,7 +380,23 @@ static void take_rider(struct snd_assembly *a)
     a->rider = rider;
     a->consumer.flops = SONDE_FLOPS_FULL;
     a->consumer.leaf = NULL;
-    rider->begin(rider->consumer.user);
+}
+
+/* A range may be ended, and memory freed, by another thread than the one that began or took it. */
+static enum sonde_status choose_order(struct snd_assembly *a, enum sonde_order *order,
+                                      struct sonde_error *err)
+{
+    const struct snd_kinds *kinds;
+    enum sonde_status       status = SONDE_OK;
+
+    if (*order == SONDE_BY_THREAD && a->trace->thread_count > 1) {
+        status = snd_trace_kinds(a->trace, &kinds, err);
+        if (status == SONDE_OK && (kinds->events[SND_EV_END_KEY] ||
+                                   ((a->rider || a->consumer.memory) &&
+                                    (kinds->events[SND_EV_ALLOC] || kinds->events[SND_EV_FREE]))))
+            *order = SONDE_BY_TIME;
+    }
+    return status;
 }
 
 enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace,
@@ -403,12 +404,12 @@ enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace
                                struct sonde_error *err)
 {
     *a = (struct snd_assembly){ .trace = trace, .consumer = *consumer };
-    a->by_time = order == SONDE_BY_TIME || trace->is_keyed;
     take_rider(a);
-    enum sonde_status status = prepare(a, err);
+    enum sonde_status status = choose_order(a, &order, err);
     if (status == SONDE_OK)
-        status = snd_walk(trace, a->by_time ? SONDE_BY_TIME : order, &a->visitor, &a->stats.walk,
-                          err);
+        status = prepare(a, err);
+    if (status == SONDE_OK)
+        status = snd_walk(trace, order, &a->visitor, &a->stats.walk, err);
     if (status == SONDE_OK && !a->visitor.stop)
         close_all(a);
     if (status == SONDE_OK && a->out_of_memory)

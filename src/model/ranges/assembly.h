@@ -184,8 +184,7 @@ struct snd_consumer {
  */
 struct snd_rider {
     struct snd_consumer consumer; /* close, memory, other; the rest is not called */
-    /* A walk begins, perhaps once more: forget the last one. And: it went to its end. */
-    void (*begin)(void *user);
+    /* The walk went to its end. */
     void (*end)(void *user, const struct snd_assembly *assembly);
     bool done;
 };
@@ -214,7 +213,7 @@ struct snd_assembly {
     const struct snd_devices *devices;    /* what GPUs did; NULL: nothing */
     struct snd_rider         *rider;      /* NULL: no observer */
     struct snd_known_call   **calls;      /* of each process, two for each call record; or NULL */
-    bool                      by_time, out_of_memory;
+    bool                      out_of_memory;
 };
 
 /* Called by consumers that run out of memory. */
@@ -226,18 +225,15 @@ static inline void snd_assembly_stop(struct snd_assembly *assembly)
 
 /*
  * Adds memory that `lane` allocated (or freed) to the innermost range of every other thread of the process
- * that a person named; they have it when they close. True: there is one. Only of use while the walk goes by time.
+ * that a person named; they have it when they close. True: there is one.
  */
 bool snd_share_memory(struct snd_assembly *assembly, struct snd_lane *lane, const uint64_t *words,
                       int64_t counted);
 
 /*
- * A range may be ended by another thread (END_KEY), which only a walk by time gets right; so is
- * memory that another thread frees, which a rider follows. The first walk that meets such an end, or
- * a free while someone rides along, marks the trace (trace->is_keyed) and stops: its consumer
- * must then start over, and every later walk goes by time whatever it asks for.
- *
- * Walks the trace. `assembly` need not be initialised; its lanes are there until it is
+ * Walks the trace, once. By thread is what a consumer does with: a trace of several threads goes by
+ * time all the same where a range is ended by a key (END_KEY), or memory is looked at and there is some.
+ * That is known before the walk begins (kinds.h), so that none starts over. `assembly` need not be initialised; its lanes are there until it is
  * released, which must be done whatever this returns.
  * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
  */

@@ -120,7 +120,6 @@ struct ride {
     snd_mixed_fn       *take;
     void               *user;
     bool                has_ranges; /* as far as chunks tell: more than the sampler's lane */
-    bool                again;      /* a range was found out to be asynchronous when it ended */
 };
 
 static struct snd_key number_of(const struct snd_open_range *range)
@@ -135,13 +134,9 @@ static bool is_asynchronous(const struct snd_mixed *m, const struct snd_open_ran
     return snd_map_get(&m->asynchronous, number_of(range), &value);
 }
 
-/* False: it was known already. */
-static bool set_asynchronous(struct snd_mixed *m, const struct snd_open_range *range)
+static void set_asynchronous(struct snd_mixed *m, const struct snd_open_range *range)
 {
-    if (is_asynchronous(m, range))
-        return false;
     m->failed |= !snd_map_put(&m->asynchronous, number_of(range), 1);
-    return true;
 }
 
 /*
@@ -188,8 +183,10 @@ static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_rang
     bool         has_depth = key == SND_ATTR_PYTHON_DEPTH && !is_asynchronous(ride->mixed, range);
 
     if (range->range.hidden || !(is_call || is_async || has_depth) ||
-        (is_async && !set_asynchronous(ride->mixed, range)))
+        (is_async && is_asynchronous(ride->mixed, range)))
         return;
+    if (is_async)
+        set_asynchronous(ride->mixed, range);
     range->mark = ride->mixed->chains[range->mark].parent;
     if (has_depth)
         range->mark = find_chain(ride->mixed, range->mark, range->range.name,
@@ -203,9 +200,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 {
     struct ride *ride = user;
 
-    if (range->range.is_async) /* where that is new, the walk begins anew */
-        ride->again |= set_asynchronous(ride->mixed, range);
-    else if (ride->mixed->threads[lane->thread].current == range->mark)
+    if (!range->range.is_async && ride->mixed->threads[lane->thread].current == range->mark)
         change(ride->mixed, lane->thread, snd_add(range->range.start_ns, range->range.total_ns),
                parent ? parent->mark : 0);
     if (ride->mixed->failed)
@@ -223,17 +218,10 @@ static void on_move(void *user, struct snd_lane *lane, struct snd_open_range *ra
         change(ride->mixed, lane->thread, lane->last_ns, range->mark);
 }
 
-/* Takes none. */
-static bool leave_out(void *user, const struct sonde_event *sample, uint32_t chain)
-{
-    (void)user, (void)sample, (void)chain;
-    return true;
-}
-
 /* False ends the walk. */
 static bool give(struct ride *ride, const struct sonde_event *sample, uint32_t chain)
 {
-    struct snd_only_gil *only = ride->take == leave_out ? NULL : ride->mixed->trace->only_gil;
+    struct snd_only_gil *only = ride->mixed->trace->only_gil;
     bool                 held = sample->sample.state & SONDE_SAMPLE_GIL;
 
     if (only && held)
@@ -340,24 +328,24 @@ static bool has_lanes(const struct sonde_trace *trace)
     return false;
 }
 
-static void forget_threads(struct snd_mixed *m)
+/* The first walk, where ranges end by a key: which of them another thread ends. */
+static void note_asynchronous(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                              struct snd_open_range *parent)
 {
-    for (uint32_t i = 0; i < m->trace->thread_count; i++)
-        m->threads[i].current = m->threads[i].count = 0;
+    struct ride *ride = user;
+
+    (void)lane, (void)parent;
+    if (range->range.is_async)
+        set_asynchronous(ride->mixed, range);
 }
 
-/* Ranges need an assembly; once more, by time, if it met what only that gets right. */
-static enum sonde_status assemble(struct ride        *ride, void (*forget)(void *user),
-                                  struct sonde_error *err)
+static enum sonde_status assemble(struct ride *ride, bool has_keys, struct sonde_error *err)
 {
-    struct snd_consumer consumer = {
-        .user = ride, .flops = SONDE_FLOPS_NONE, .any_flops = true, .other = on_other
-    };
-    enum sonde_status status = SONDE_OK;
-    bool              stopped = true;
-    /* Who cannot forget is given no sample before asynchronous ranges are known. */
-    bool          is_trial = !forget && ride->has_ranges;
-    snd_mixed_fn *take = ride->take;
+    const struct snd_consumer first = { .user = ride,
+                                        .any_flops = true,
+                                        .close = note_asynchronous };
+    struct snd_consumer       consumer = { .user = ride, .any_flops = true, .other = on_other };
+    enum sonde_status         status = SONDE_OK;
 
     if (ride->has_ranges) {
         consumer.open = on_open;
@@ -365,43 +353,28 @@ static enum sonde_status assemble(struct ride        *ride, void (*forget)(void 
         consumer.move = on_move;
         consumer.attribute = on_attribute;
     }
-    for (int i = 0; i < 3 && stopped && !ride->mixed->failed && status == SONDE_OK; i++) {
-        ride->again = is_trial && i == 0;
-        ride->take = ride->again ? leave_out : take;
-        forget_threads(ride->mixed);
-        if (ride->mixed->trace->only_gil)
-            *ride->mixed->trace->only_gil = (struct snd_only_gil){ 0 };
-        if (forget)
-            forget(ride->user);
+    if (ride->has_ranges && has_keys) {
+        status = snd_assemble(&ride->assembly, ride->mixed->trace, SONDE_BY_TIME, &first, err);
+        snd_assembly_release(&ride->assembly);
+    }
+    if (status == SONDE_OK) {
         status = snd_assemble(&ride->assembly, ride->mixed->trace,
                               ride->has_ranges ? SONDE_BY_TIME : SONDE_BY_THREAD, &consumer, err);
-        stopped = ride->assembly.visitor.stop || ride->again;
-        bool out_of_memory = ride->assembly.out_of_memory;
         snd_assembly_release(&ride->assembly);
-        if (out_of_memory)
-            break;
     }
     return status;
 }
 
-static enum sonde_status find_samples(struct sonde_trace *trace, bool *has_samples,
-                                      struct sonde_error *err)
+enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace, snd_mixed_fn *take,
+                                 void *user, struct sonde_error *err)
 {
+    struct ride             ride = { .mixed = m, .take = take, .user = user };
     const struct snd_kinds *kinds;
     enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
 
-    *has_samples = status == SONDE_OK &&
-                   (kinds->events[SND_EV_SAMPLE] || kinds->events[SND_EV_SAMPLE_RUN]);
-    return status;
-}
-
-enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace, snd_mixed_fn *take,
-                                 void (*forget)(void *user), void *user, struct sonde_error *err)
-{
-    struct ride       ride = { .mixed = m, .take = take, .user = user };
-    enum sonde_status status = SONDE_OK;
-
     *m = (struct snd_mixed){ .trace = trace, .chain_count = 1 };
+    if (status != SONDE_OK || !(kinds->events[SND_EV_SAMPLE] || kinds->events[SND_EV_SAMPLE_RUN]))
+        return status;
     m->threads = calloc((size_t)trace->thread_count + 1, sizeof *m->threads);
     m->chains = calloc(16, sizeof *m->chains);
     m->chain_room = 16;
@@ -409,18 +382,8 @@ enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace,
     if (!m->failed)
         find_python(m);
     ride.has_ranges = has_lanes(trace);
-    bool has_rider = trace->rider && !trace->rider->done;
-    bool has_samples = true;
-    if (!m->failed && trace->summary)
-        has_samples = sonde_summary_totals(trace->summary)->samples > 0;
-    else if (!m->failed && !has_rider) /* who would be walked for */
-        status = find_samples(trace, &has_samples, err);
-    if (status != SONDE_OK || !has_samples)
-        return status;
-    if (trace->only_gil)
-        *trace->only_gil = (struct snd_only_gil){ 0 };
-    if (!m->failed && (ride.has_ranges || has_rider))
-        status = assemble(&ride, forget, err);
+    if (!m->failed && (ride.has_ranges || trace->rider))
+        status = assemble(&ride, kinds->events[SND_EV_END_KEY], err);
     else if (!m->failed)
         status = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &ride, err);
     if (status == SONDE_OK && m->failed)
@@ -443,18 +406,13 @@ static bool count_only(void *user, const struct sonde_event *sample, uint32_t ch
     return true;
 }
 
-static void count_anew(void *user)
-{
-    (void)user;
-}
-
 enum sonde_status snd_only_gil_find(struct sonde_trace *trace, struct sonde_error *err)
 {
     struct snd_only_gil only = { 0 };
     struct snd_mixed    mixed;
 
     trace->only_gil = &only;
-    enum sonde_status st = snd_mixed_walk(&mixed, trace, count_only, count_anew, NULL, err);
+    enum sonde_status st = snd_mixed_walk(&mixed, trace, count_only, NULL, err);
     trace->only_gil = NULL;
     snd_mixed_release(&mixed);
     if (st == SONDE_OK && only.held + only.others == 0)

@@ -71,14 +71,13 @@ struct snd_only_gil {
 typedef bool snd_mixed_fn(void *user, const struct sonde_event *sample, uint32_t chain);
 
 /*
- * Walks the trace, once; who rides on the trace's walks (model/ranges/assembly.h) rides on this one. The samples of
- * one thread come in order. `forget` is called before the first, and again if the walk must begin anew; NULL: the trace is
- * walked once more before, so that it need not. `mixed` need not be initialised, and must be released whatever this returns.
+ * Walks the trace: once, or twice where ranges end by a key, since which of them are asynchronous must be known before the
+ * first sample. The samples of one thread come in order. `mixed` need not be initialised, and must be released whatever this returns.
  * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
  */
 SND_CHECKED enum sonde_status snd_mixed_walk(struct snd_mixed *mixed, struct sonde_trace *trace,
-                                             snd_mixed_fn *take, void (*forget)(void *user),
-                                             void *user, struct sonde_error *err);
+                                             snd_mixed_fn *take, void *user,
+                                             struct sonde_error *err);
 void                          snd_mixed_release(struct snd_mixed *mixed);
 
 /* One step of a mixed stack: a stack of the process, of which the innermost frame is meant, or a range. */

@@ -86,16 +86,6 @@ static bool on_sample(void *user, const struct sonde_event *event, uint32_t chai
 
 /* ---------------------------------------------------------------------- walks */
 
-static void forget(void *user)
-{
-    struct snd_sample_counts *c = user;
-
-    snd_map_release(&c->index);
-    memset(&c->index, 0, sizeof c->index);
-    memset(c->threads, 0, c->trace->thread_count * sizeof *c->threads);
-    c->count = c->seen_count = 0;
-}
-
 enum sonde_status snd_sample_counts_make(struct snd_sample_counts *c, struct sonde_trace *trace,
                                          struct sonde_error *err)
 {
@@ -106,7 +96,7 @@ enum sonde_status snd_sample_counts_make(struct snd_sample_counts *c, struct son
     c->seen = calloc((size_t)trace->thread_count + 1, sizeof *c->seen);
     c->failed = !c->threads || !c->seen;
     if (!c->failed)
-        status = snd_mixed_walk(&c->mixed, trace, on_sample, forget, c, err);
+        status = snd_mixed_walk(&c->mixed, trace, on_sample, c, err);
     if (status == SONDE_OK && c->failed)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
     return status;

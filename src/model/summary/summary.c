@@ -217,26 +217,6 @@ static void fill_threads(struct sonde_summary *s, const struct snd_assembly *ass
     s->totals.span_ns = last >= first ? snd_sub(last, first) : 0;
 }
 
-/* The walk begins, perhaps once more. */
-static void on_begin(void *user)
-{
-    struct sonde_summary     *s = user;
-    const struct sonde_trace *trace = s->trace;
-
-    s->totals = (struct sonde_summary_totals){ 0 };
-    s->steps.count = 0;
-    s->self_ns = 0;
-    s->unmatched = s->compiled = 0;
-    s->has_shapes = s->out_of_memory = false;
-    snd_map_release(&s->links);
-    snd_map_release(&s->held);
-    memset(s->threads, 0, trace->thread_count * sizeof *s->threads);
-    memset(s->sampled, 0, trace->thread_count * sizeof *s->sampled);
-    memset(s->uncounted, 0, trace->names.count * sizeof *s->uncounted);
-    for (uint32_t i = 0; i < trace->thread_count; i++)
-        s->covered_ns[i] = INT64_MIN;
-}
-
 static void on_end(void *user, const struct snd_assembly *assembly)
 {
     struct sonde_summary *s = user;
@@ -314,7 +294,6 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
     s->trace = trace;
     s->rider = (struct snd_rider){
         .consumer = { .user = s, .close = on_close, .memory = on_memory, .other = on_other },
-        .begin = on_begin,
         .end = on_end
     };
     s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
@@ -326,22 +305,21 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
         sonde_summary_free(s);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     }
+    for (uint32_t i = 0; i < trace->thread_count; i++)
+        s->covered_ns[i] = INT64_MIN;
     trace->rider = &s->rider;
     *out = s;
     return SONDE_OK;
 }
 
-/* A walk for the rider alone; once more, by time, if it met what only that gets right. */
+/* A walk for the rider alone. */
 static enum sonde_status walk_alone(struct sonde_summary *s, struct sonde_error *err)
 {
     const struct snd_consumer nobody = { .flops = SONDE_FLOPS_FULL };
-    enum sonde_status         status = SONDE_OK;
     struct snd_assembly       assembly;
+    enum sonde_status status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &nobody, err);
 
-    for (int i = 0; i < 2 && status == SONDE_OK && !s->rider.done && !s->out_of_memory; i++) {
-        status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &nobody, err);
-        snd_assembly_release(&assembly);
-    }
+    snd_assembly_release(&assembly);
     return status;
 }
 
@@ -349,7 +327,7 @@ enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct
 {
     if (s == s->trace->summary)
         return SONDE_OK;
-    enum sonde_status status = walk_alone(s, err);
+    enum sonde_status status = s->rider.done ? SONDE_OK : walk_alone(s, err);
 
     s->trace->rider = NULL;
     if (status == SONDE_OK && (s->out_of_memory || !snd_steps_measure(&s->steps, s->trace)))

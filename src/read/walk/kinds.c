@@ -6,22 +6,46 @@
 #include "format/fields.h"
 #include "read/file/cursor.h"
 
+/* Kinds of which more is noted than that they are there. */
+static const bool has_more[256] = {
+    [SND_EV_ATTR] = true,
+    [SND_EV_ATTR64] = true,
+    [SND_EV_FREE] = true,
+};
+
+static void note_more(struct snd_kinds *kinds, const uint64_t *words)
+{
+    if (SND_EVENT_KIND(words[0]) == SND_EV_FREE)
+        kinds->unsized_free |= words[3] == 0 && words[2] != 0;
+    else
+        kinds->attrs[SND_ATTR_KEY(words[0])] = true;
+}
+
+/* Notes the event at `words`; returns where the next one is. */
+static inline const uint64_t *note(struct snd_kinds *kinds, const uint64_t *words)
+{
+    uint8_t kind = SND_EVENT_KIND(*words);
+
+    kinds->events[kind] = true;
+    if (has_more[kind])
+        note_more(kinds, words);
+    return words + SND_KIND_WORDS(kind);
+}
+
+/* Every event of the trace comes here, so that as little as can be is done with most of them. */
 static void look_at(struct snd_kinds *kinds, struct snd_cursor *c)
 {
     do {
-        while (c->at < c->count && c->words[c->at] != 0) {
-            uint64_t word = c->words[c->at];
-            uint8_t  kind = SND_EVENT_KIND(word);
-            if (SND_KIND_WORDS(kind) > c->count - c->at)
-                break;
-            kinds->events[kind] = true;
-            if (kind == SND_EV_ATTR || kind == SND_EV_ATTR64)
-                kinds->attrs[SND_ATTR_KEY(word)] = true;
-            c->at += SND_KIND_WORDS(kind);
-        }
-        if (c->at < c->count && c->words[c->at] == 0)
+        const uint64_t *at = c->words + c->at, *end = c->words + c->count;
+        if (c->count > SND_EVENT_WORDS_MAX)
+            for (const uint64_t *whole = end - SND_EVENT_WORDS_MAX; at < whole && *at != 0;)
+                at = note(kinds, at);
+        while (at < end && *at != 0 && SND_KIND_WORDS(SND_EVENT_KIND(*at)) <= (size_t)(end - at))
+            at = note(kinds, at);
+        c->at = (size_t)(at - c->words);
+        if (at < end && *at == 0)
             return;
-    } while (snd_cursor_fill(c));
+    } while (snd_cursor_fill(c)); /* the event that the window's end cuts is the next one's first */
 }
 
 static enum sonde_status look_at_all(const struct sonde_trace *trace, struct snd_kinds *kinds,

@@ -120,7 +120,7 @@ static void replace_late(const struct snd_tables *t, uint8_t kind, uint64_t *wor
 static bool deliver_late(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
     uint8_t  kind = SND_EVENT_KIND(words[0]);
-    uint64_t copy[8] = { 0 };
+    uint64_t copy[SND_EVENT_WORDS_MAX] = { 0 };
 
     memcpy(copy, words, SND_KIND_WORDS(kind) * sizeof copy[0]);
     replace_late(&place->process->tables, kind, copy);
