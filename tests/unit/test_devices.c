@@ -91,7 +91,7 @@ static void it_is_not_the_thread_s(void **state)
     struct snd_consumer    nobody = { 0 };
     const enum sonde_order orders[] = { SONDE_BY_THREAD, SONDE_BY_TIME };
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(snd_assemble(&a, trace, orders[i], &nobody, NULL), SONDE_OK);
+        assert_int_equal(snd_assemble(&a, trace, orders[i], &nobody, 1, NULL), SONDE_OK);
         assert_int_equal(a.stats.ranges, 1);
         assert_int_equal(a.stats.walk.clock_backwards, 0);
         assert_int_equal(a.stats.walk.missing_events, 0);
@@ -142,7 +142,7 @@ static void ranges_have_their_work(void **state)
     synth_device(m.s, m.worker, 900, m.kernel, m.queue, 50, 2, 0);
     synth_close(m.s, true);
     struct sonde_trace *trace = scratch_open(path);
-    assert_int_equal(snd_assemble(&a, trace, SONDE_BY_THREAD, &consumer, NULL), SONDE_OK);
+    assert_int_equal(snd_assemble(&a, trace, SONDE_BY_THREAD, &consumer, 1, NULL), SONDE_OK);
     assert_int_equal(totals.device_ns[0], 100);
     assert_int_equal(totals.own_ns[0], 80);
     assert_int_equal(totals.device_ns[1], 20 + 80); /* linear, and the launch outside it */
@@ -186,7 +186,7 @@ static void short_events_mean_the_same(void **state)
     assert_int_equal(item->duration_ns, 30);
     assert_int_equal(item->queue, m.queue);
     assert_int_equal(item->work, m.copy);
-    assert_int_equal(snd_assemble(&a, trace, SONDE_BY_THREAD, &consumer, NULL), SONDE_OK);
+    assert_int_equal(snd_assemble(&a, trace, SONDE_BY_THREAD, &consumer, 1, NULL), SONDE_OK);
     assert_int_equal(totals.device_ns[0], 50);
     assert_int_equal(totals.own_ns[1], 50);
     snd_assembly_release(&a);

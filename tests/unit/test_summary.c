@@ -384,7 +384,7 @@ static uint32_t count_walks(const char *view, enum sonde_report_format format, b
     options.view = view;
     options.format = format;
     assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
-    assert_null(trace->rider);
+    assert_null(trace->waiting);
     if (format == SONDE_REPORT_JSON && frees) /* the ledger is there */
         assert_non_null(strstr(text.bytes, "\"unmatched_frees\":1"));
     uint32_t walks = trace->walks;
@@ -400,7 +400,7 @@ static uint32_t count_export_walks(const char *format, bool frees)
     struct sonde_sink   sink = sonde_sink_buffer(&bytes);
 
     assert_int_equal(sonde_export(trace, format, NULL, &sink, NULL), SONDE_OK);
-    assert_null(trace->rider);
+    assert_null(trace->waiting);
     assert_null(trace->kept);
     uint32_t walks = trace->walks;
     sonde_buffer_release(&bytes);

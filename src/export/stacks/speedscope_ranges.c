@@ -118,15 +118,15 @@ static uint32_t frame_kind(void *user, const struct snd_lane *lane, const struct
 }
 
 static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
-                    const struct snd_known_call *known, const struct snd_open_range *above,
-                    const struct snd_open_range *parent)
+                    const struct snd_known_leaf *known, uint32_t kind,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
 {
     struct ranges *r = user;
     struct thread *t = &r->threads[lane->thread];
 
-    (void)above, (void)parent;
-    if (add_event(r, t, leaf->start_ns, known->kind, false) != NOT_SHOWN)
-        add_event(r, t, leaf->end_ns, known->kind, true);
+    (void)known, (void)above, (void)parent;
+    if (add_event(r, t, leaf->start_ns, kind, false) != NOT_SHOWN)
+        add_event(r, t, leaf->end_ns, kind, true);
 }
 
 static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *open,
@@ -218,7 +218,7 @@ enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_ou
     r.threads = calloc((size_t)trace->thread_count + 1, sizeof *r.threads);
     if (!r.threads)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
-    st = snd_assemble(&r.assembly, trace, SONDE_BY_TIME, &consumer, err);
+    st = snd_assemble(&r.assembly, trace, SONDE_BY_TIME, &consumer, 1, err);
     snd_assembly_release(&r.assembly);
     const struct snd_devices *devices = NULL;
     if (st == SONDE_OK)

@@ -356,7 +356,7 @@ static bool write_event(const struct sonde_event *event, void *user)
 
 /* ------------------------------------------------------------------------- walk */
 
-static void on_event(void *user, const struct snd_lane *lane, int64_t ns, const uint64_t *words)
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     struct writer     *w = user;
     struct sonde_event event;
@@ -369,16 +369,25 @@ static void on_event(void *user, const struct snd_lane *lane, int64_t ns, const 
         write_event(&event, w);
 }
 
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    (void)innermost;
+    on_other(user, lane, ns, words);
+}
+
 /* Ranges, and on the same walk all other events. */
 static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
 {
-    const struct snd_watcher watcher = { .user = w, .count = on_range, .event = on_event };
-    struct sonde_averages   *averages = NULL;
+    const struct snd_consumer beside = {
+        .user = w, .any_flops = true, .memory = on_memory, .other = on_other, .row = on_range
+    };
+    struct sonde_averages *averages = NULL;
 
     w->steps = calloc((size_t)w->trace->process_count + 1, sizeof *w->steps);
     if (!w->steps)
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
-    enum sonde_status st = snd_averages_watched(w->trace, NULL, &watcher, &averages, err);
+    enum sonde_status st = snd_averages_beside(w->trace, NULL, &beside, &averages, err);
     sonde_averages_free(averages);
     return st;
 }

@@ -91,25 +91,25 @@ static uint32_t name_kind(void *user, const struct snd_lane *lane, const struct 
 
 /* Both calls at once: what begin and end of a range come to that nothing lies in. */
 static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
-                    const struct snd_known_call *known, const struct snd_open_range *above,
-                    const struct snd_open_range *parent)
+                    const struct snd_known_leaf *known, uint32_t kind,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
 {
     struct walk                 *w = user;
-    const struct snd_table_call *call = &lane->from->tables.calls[leaf->id];
-    const struct snd_text       *name = &w->assembly.trace->names.items[known->kind];
+    const struct snd_table_call *call = leaf->is_call ? &lane->from->tables.calls[leaf->id] : NULL;
+    const struct snd_text       *name = &w->assembly.trace->names.items[kind];
     struct snd_span              span = {
                      .process = lane->process,
                      .thread = lane->thread,
                      .depth = lane->depth,
                      .name = { name->bytes, name->length },
-                     .name_number = known->kind,
-                     .shapes = call->record.shapes,
+                     .name_number = kind,
+                     .shapes = call ? call->record.shapes : 0,
                      .serial = w->assembly.begins,
                      .start_ns = leaf->start_ns,
                      .end_ns = leaf->end_ns,
                      .self_ns = snd_sub(leaf->end_ns, leaf->start_ns),
                      .attrs = w->attrs,
-                     .is_op = true,
+                     .is_op = leaf->is_call,
                      .starts_with_parent = above && above->range.start_ns == leaf->start_ns,
     };
 
@@ -118,8 +118,9 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
         return;
     if (w->calls.begin)
         go_on(w, w->calls.begin(&span, w->calls.user));
-    snd_call_keep(call, known->has_sequence && leaf->has_sequence ? &leaf->sequence : NULL,
-                  &span.attr_mask, w->attrs);
+    if (call)
+        snd_call_keep(call, known->has_sequence && leaf->has_sequence ? &leaf->sequence : NULL,
+                      &span.attr_mask, w->attrs);
     if (!w->stopped)
         go_on(w, w->calls.end(&span, w->calls.user));
 }
@@ -186,7 +187,7 @@ enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spa
                                            .attribute = on_attribute,
                                            .kind = name_kind,
                                            .leaf = on_leaf };
-    enum sonde_status         st = snd_assemble(&w.assembly, trace, SONDE_BY_TIME, &consumer, err);
+    enum sonde_status st = snd_assemble(&w.assembly, trace, SONDE_BY_TIME, &consumer, 1, err);
 
     *totals = add_up(&w);
     snd_assembly_release(&w.assembly);

@@ -150,7 +150,7 @@ static enum sonde_status walk(struct sonde_trace *trace, struct snd_range_counts
     if (!prepare(&w, trace))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the counters of ranges");
     if (status == SONDE_OK) {
-        status = snd_assemble(&w.assembly, trace, SONDE_BY_THREAD, &consumer, err);
+        status = snd_assemble(&w.assembly, trace, SONDE_BY_THREAD, &consumer, 1, err);
         snd_assembly_release(&w.assembly);
     }
     release(&w);

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/data/map.h"
 #include "model/diff/diff_stats.h"
-#include "model/ops/watcher.h"
+#include "model/ranges/assembly.h"
 #include "sonde/model.h"
 
 /* What a row amounts to in one run: in all of it, and in its steps. */
@@ -62,7 +62,7 @@ extern const size_t                 snd_diff_source_count;
 struct snd_diff_tally;
 struct snd_diff_step;
 
-/* A watcher's user. All zero but `trace`: nothing seen. */
+/* A consumer beside a model. All zero but `trace`: nothing seen. */
 struct snd_diff_sampler {
     const struct sonde_trace *trace;
     struct snd_diff_step     *steps;
@@ -72,8 +72,8 @@ struct snd_diff_sampler {
     struct snd_map            by_id;
     bool                      failed; /* memory ran out */
 };
-struct snd_watcher snd_diff_sampler_watch(struct snd_diff_sampler *sampler);
-void               snd_diff_sampler_release(struct snd_diff_sampler *sampler);
+struct snd_consumer snd_diff_sampler_consumer(struct snd_diff_sampler *sampler);
+void                snd_diff_sampler_release(struct snd_diff_sampler *sampler);
 /* Moves what was seen of row `id` to `item`; false: out of memory. */
 bool snd_diff_sampler_give(const struct snd_diff_sampler *sampler, uint32_t id,
                            struct snd_diff_run *run, struct snd_diff_item *item);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/fields.h"
 #include "model/diff/diff.h"
 
 struct snd_diff_step {
@@ -29,11 +30,11 @@ struct snd_diff_tally {
     uint64_t             stride; /* one call in so many is kept */
 };
 
-static void on_step(void *user, const struct snd_lane *lane, int64_t ns)
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     struct snd_diff_sampler *s = user;
 
-    if (s->failed)
+    if (s->failed || SND_EVENT_KIND(words[0]) != SND_EV_STEP)
         return;
     uint32_t *latest = &s->latest[lane->process];
     if (*latest && !s->steps[*latest - 1].ended) {
@@ -124,8 +125,7 @@ static bool add_to_step(struct snd_diff_tally *t, uint32_t step, int64_t ns)
     return true;
 }
 
-static void on_count(void *user, uint32_t id, const struct snd_lane *lane,
-                     const struct snd_range *r)
+static void on_row(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r)
 {
     struct snd_diff_sampler *s = user;
     struct snd_diff_tally   *t = s->failed ? NULL : find_tally(s, id);
@@ -143,11 +143,13 @@ static void on_count(void *user, uint32_t id, const struct snd_lane *lane,
     s->failed |= !add_to_step(t, step - 1, self_ns);
 }
 
-struct snd_watcher snd_diff_sampler_watch(struct snd_diff_sampler *sampler)
+struct snd_consumer snd_diff_sampler_consumer(struct snd_diff_sampler *sampler)
 {
     sampler->latest = calloc((size_t)sampler->trace->process_count + 1, sizeof *sampler->latest);
     sampler->failed = !sampler->latest;
-    return (struct snd_watcher){ .user = sampler, .count = on_count, .step = on_step };
+    return (struct snd_consumer){
+        .user = sampler, .any_flops = true, .other = on_other, .row = on_row
+    };
 }
 
 void snd_diff_sampler_release(struct snd_diff_sampler *s)

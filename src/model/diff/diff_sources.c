@@ -88,9 +88,9 @@ static enum sonde_status fill_ops(struct sonde_trace *trace, struct snd_diff_run
                                   struct sonde_error *err)
 {
     struct snd_diff_sampler sampler = { .trace = trace };
-    struct snd_watcher      watcher = snd_diff_sampler_watch(&sampler);
+    struct snd_consumer     beside = snd_diff_sampler_consumer(&sampler);
     struct sonde_averages  *averages = NULL;
-    enum sonde_status       st = snd_averages_watched(trace, NULL, &watcher, &averages, err);
+    enum sonde_status       st = snd_averages_beside(trace, NULL, &beside, &averages, err);
 
     if (st == SONDE_OK && (sampler.failed || !fill_averages(averages, &sampler, run)))
         st = no_memory(err);
@@ -115,9 +115,9 @@ static enum sonde_status fill_modules(struct sonde_trace *trace, struct snd_diff
                                       struct sonde_error *err)
 {
     struct snd_diff_sampler sampler = { .trace = trace };
-    struct snd_watcher      watcher = snd_diff_sampler_watch(&sampler);
+    struct snd_consumer     beside = snd_diff_sampler_consumer(&sampler);
     struct sonde_modules   *modules = NULL;
-    enum sonde_status st = snd_modules_watched(trace, SONDE_FLOPS_FULL, &watcher, &modules, err);
+    enum sonde_status st = snd_modules_beside(trace, SONDE_FLOPS_FULL, &beside, &modules, err);
 
     if (st == SONDE_OK && (sampler.failed || !fill_nodes(modules, &sampler, run)))
         st = no_memory(err);

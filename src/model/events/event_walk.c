@@ -188,8 +188,8 @@ static __attribute__((noinline)) void lend_back(struct sonde_events *e, uint32_t
 }
 
 static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
-                    const struct snd_known_call *known, const struct snd_open_range *above,
-                    const struct snd_open_range *parent)
+                    const struct snd_known_leaf *known, uint32_t kind,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
 {
     struct sonde_events *e = user;
     uint32_t             row = add_row(e, lane->thread, leaf->start_ns);
@@ -198,7 +198,7 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
         return;
     e->rows.end_ns[row] = leaf->end_ns;
     e->rows.self_ns[row] = snd_sub(leaf->end_ns, leaf->start_ns);
-    e->rows.kind[row] = known->kind;
+    e->rows.kind[row] = kind;
     if (known->has_sequence && leaf->has_sequence)
         e->rows.sequence[row] = (leaf->sequence & INT64_MAX) + 1;
     if (parent)
@@ -206,7 +206,7 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
     if (above && above->range.is_back)
         lend_back(e, row, above);
     if (parent && !e->may_fold)
-        see_family(e, &e->kinds[known->kind], parent);
+        see_family(e, &e->kinds[kind], parent);
 }
 
 /* --------------------------------------------------------------------- memory */
@@ -323,7 +323,7 @@ enum sonde_status snd_events_walk(struct sonde_events *e, struct sonde_error *er
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the events");
     status = snd_torchgpu_begin(&e->gpu, e->trace, err);
     if (status == SONDE_OK)
-        status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, err);
+        status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, 1, err);
     if (status == SONDE_OK && !snd_events_add_gpu(e))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     if (status == SONDE_OK && !keep_threads(e))

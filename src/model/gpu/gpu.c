@@ -407,7 +407,12 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
 static enum sonde_status walk(struct builder *b, struct sonde_error *err)
 {
     const struct snd_consumer beside = {
-        .user = b, .open = on_open, .close = on_close, .attribute = on_attribute, .other = on_other
+        .user = b,
+        .any_flops = true,
+        .open = on_open,
+        .close = on_close,
+        .attribute = on_attribute,
+        .other = on_other,
     };
 
     b->host = snd_gpu_host_new(b->g, b->work);

@@ -246,11 +246,8 @@ static void note_forward(struct snd_launches *l, const struct snd_lane *lane,
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
-    struct snd_launches *l = user;
-
+    (void)user, (void)lane;
     snd_where_inherit(range, parent);
-    if (l->beside.open)
-        l->beside.open(l->beside.user, lane, range, parent);
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -258,27 +255,11 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 {
     struct snd_launches *l = user;
 
+    (void)parent;
     if (range->range.api != 0)
         add_launch(l, lane, &range->range);
     else if (range->range.sequence >= 0 && !range->range.is_back)
         note_forward(l, lane, &range->range);
-    if (l->beside.close)
-        l->beside.close(l->beside.user, lane, range, parent);
-}
-
-static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                         uint8_t key)
-{
-    const struct snd_launches *l = user;
-
-    l->beside.attribute(l->beside.user, lane, range, key);
-}
-
-static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
-{
-    const struct snd_launches *l = user;
-
-    l->beside.other(l->beside.user, lane, ns, words);
 }
 
 /* ------------------------------------------------------------------ finding */
@@ -370,34 +351,24 @@ static enum sonde_status find_any(struct sonde_trace *trace, bool *found, struct
     return status;
 }
 
-static enum sonde_status walk(struct snd_launches *l, struct sonde_error *err)
-{
-    const struct snd_consumer consumer = { .user = l,
-                                           .flops = SONDE_FLOPS_NONE,
-                                           .any_flops = true,
-                                           .open = on_open,
-                                           .close = on_close,
-                                           .attribute = l->beside.attribute ? on_attribute : NULL,
-                                           .other = l->beside.other ? on_other : NULL };
-    enum sonde_status status = snd_assemble(&l->assembly, l->trace, SONDE_BY_TIME, &consumer, err);
-
-    snd_assembly_release(&l->assembly);
-    return status;
-}
-
 enum sonde_status snd_launches_read(struct snd_launches *l, struct sonde_trace *trace,
                                     const struct snd_consumer *beside, struct sonde_error *err)
 {
+    struct snd_consumer consumers[2] = {
+        { .user = l, .any_flops = true, .open = on_open, .close = on_close }
+    };
     enum sonde_status status = SONDE_OK;
     bool              found = true;
 
     *l = (struct snd_launches){ .trace = trace };
     if (beside)
-        l->beside = *beside;
+        consumers[1] = *beside;
     else
         status = find_any(trace, &found, err);
-    if (status == SONDE_OK && found)
-        status = walk(l, err);
+    if (status == SONDE_OK && found) {
+        status = snd_assemble(&l->assembly, trace, SONDE_BY_TIME, consumers, beside ? 2 : 1, err);
+        snd_assembly_release(&l->assembly);
+    }
     if (status == SONDE_OK && !index_launches(l))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the GPU's launches");
     return status;

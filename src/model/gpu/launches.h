@@ -49,14 +49,13 @@ struct snd_launches {
         uint32_t stack, module;
     } * forwards;
     uint32_t            forward_count, forward_room;
-    struct snd_consumer beside; /* while the trace is walked */
     struct snd_assembly assembly;
 };
 
 /*
  * Owns: the caller, until snd_launches_release(), whatever this returns. `l` need not be initialised.
- * `beside` sees the same walk, so that another is not needed: its open, close, attribute and other are
- * called after what is done for the launches. NULL: nobody. The walk is l->assembly's.
+ * `beside` is a consumer of the same walk, after the launches, so that another is not needed. NULL: nobody. The
+ * walk is l->assembly's.
  */
 SND_CHECKED enum sonde_status snd_launches_read(struct snd_launches *l, struct sonde_trace *trace,
                                                 const struct snd_consumer *beside,

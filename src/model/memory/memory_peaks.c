@@ -363,20 +363,6 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
     snd_where_inherit(range, parent);
 }
 
-/* A call without anything inside holds no memory. */
-static uint32_t any_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
-{
-    (void)user, (void)lane, (void)shared;
-    return 0;
-}
-
-static void pass_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
-                      const struct snd_known_call *known, const struct snd_open_range *above,
-                      const struct snd_open_range *parent)
-{
-    (void)user, (void)lane, (void)leaf, (void)known, (void)above, (void)parent;
-}
-
 /* The first walk follows sizes alone; the second, who holds them. */
 static enum sonde_status walk(struct sonde_memory *m, struct sonde_error *err)
 {
@@ -387,9 +373,9 @@ static enum sonde_status walk(struct sonde_memory *m, struct sonde_error *err)
                                            .open = m->groups && m->second ? on_open : NULL,
                                            .memory = on_memory,
                                            .other = on_other,
-                                           .kind = any_kind,
-                                           .leaf = m->second ? pass_leaf : NULL };
-    enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
+                                           .no_leaves = true };
+    enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, 1,
+                                            err);
 
     snd_assembly_release(&m->assembly);
     return status;

@@ -258,7 +258,7 @@ enum sonde_status sonde_timeline_new(struct sonde_trace *trace, uint32_t type, u
                                            .any_flops = true,
                                            .open = on_open,
                                            .memory = on_memory };
-    enum sonde_status status = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, err);
+    enum sonde_status status = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, 1, err);
     snd_assembly_release(&t->assembly);
     if (status == SONDE_OK && !build_columns(t))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory timeline");

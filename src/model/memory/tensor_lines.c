@@ -228,7 +228,7 @@ enum sonde_status sonde_tensor_lines_new(struct sonde_trace *trace, struct sonde
     bool              failed = t->assembly.out_of_memory;
     enum sonde_status st = SONDE_OK;
     if (t->count > 0) /* memory of no other lines is asked for */
-        st = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, err);
+        st = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, 1, err);
     snd_assembly_release(&t->assembly);
     if (st == SONDE_OK && (failed || t->assembly.out_of_memory))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines");

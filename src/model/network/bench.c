@@ -281,7 +281,7 @@ static enum sonde_status build(struct sonde_bench *b, struct sonde_error *err)
     bool              failed = b->assembly.out_of_memory;
     enum sonde_status status = SONDE_OK;
     if (has_labels(b)) {
-        status = snd_assemble(&b->assembly, b->trace, SONDE_BY_TIME, &consumer, err);
+        status = snd_assemble(&b->assembly, b->trace, SONDE_BY_TIME, &consumer, 1, err);
         snd_assembly_release(&b->assembly);
     }
     if (status != SONDE_OK)

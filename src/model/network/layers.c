@@ -172,7 +172,7 @@ static enum sonde_status build(struct sonde_layers *l, struct sonde_error *err)
     for (uint32_t i = 0; i < l->trace->names.count; i++)
         l->meanings[i] = judge(l, (struct sonde_text){ l->trace->names.items[i].bytes,
                                                        l->trace->names.items[i].length });
-    status = snd_assemble(&l->assembly, l->trace, SONDE_BY_TIME, &consumer, err);
+    status = snd_assemble(&l->assembly, l->trace, SONDE_BY_TIME, &consumer, 1, err);
     bool failed = l->assembly.out_of_memory;
     snd_assembly_release(&l->assembly);
     if (status != SONDE_OK)

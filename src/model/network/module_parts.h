@@ -15,7 +15,7 @@
 #include "base/data/map.h"
 #include "model/ranges/assembly.h"
 #include "model/ranges/live_memory.h"
-#include "model/ops/watcher.h"
+#include "model/ranges/assembly.h"
 
 #define SND_NO_MODULE 0u /* the root: what belongs to none */
 
@@ -70,15 +70,15 @@ struct sonde_modules {
     int64_t                    live_bytes; /* of all that was seen taken */
     uint64_t                   passes;
     struct snd_assembly        assembly;
-    const struct snd_watcher  *watcher; /* or NULL; its ids are modules */
+    const struct snd_consumer *beside; /* or NULL */
 };
 
-/* As sonde_modules_new(); `watcher` is told of each range. */
-SND_CHECKED enum sonde_status snd_modules_watched(struct sonde_trace       *trace,
-                                                  enum sonde_flops_mode     flops,
-                                                  const struct snd_watcher *watcher,
-                                                  struct sonde_modules    **out,
-                                                  struct sonde_error       *err);
+/* As sonde_modules_new(); `beside`, or NULL, is a consumer of the same walk, which has the rows of ranges. */
+SND_CHECKED enum sonde_status snd_modules_beside(struct sonde_trace        *trace,
+                                                 enum sonde_flops_mode      flops,
+                                                 const struct snd_consumer *beside,
+                                                 struct sonde_modules     **out,
+                                                 struct sonde_error        *err);
 
 /* The root, or a child of `parent`; `name`, `path`: numbers in texts. SND_NO_MODULE: out of memory. */
 uint32_t snd_module_add(struct sonde_modules *m, uint32_t parent, uint32_t name, uint32_t path);

@@ -100,8 +100,8 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         snd_module_worked(v);
     if (m->assembly.out_of_memory)
         return;
-    if (m->watcher)
-        m->watcher->count(m->watcher->user, module, lane, r);
+    if (m->beside)
+        m->beside->row(m->beside->user, module, lane, r);
     struct snd_module_own *own = &m->owns[module];
     int64_t                self_ns = snd_sub(r->total_ns, r->child_ns);
     bool                   back = r->is_back || engine;
@@ -150,10 +150,9 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
 {
     struct sonde_modules *m = user;
 
+    (void)ns;
     if (SND_EVENT_KIND(words[0]) == SND_EV_GAP) /* returns may be among what was lost */
         m->visitors[lane->thread].open_count = 0;
-    if (m->watcher && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
-        m->watcher->step(m->watcher->user, lane, ns);
 }
 
 /* ---------------------------------------------------------------------- sums */
@@ -209,7 +208,7 @@ static void sum_up(struct sonde_modules *m)
 static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode flops,
                                struct sonde_error *err)
 {
-    const struct snd_consumer consumer = {
+    struct snd_consumer consumers[2] = { {
         .user = m,
         .flops = flops,
         .open = on_open,
@@ -217,9 +216,13 @@ static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode fl
         .memory = on_memory,
         .other = on_other,
         .module_call = on_module_call,
-    };
+    } };
 
-    enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
+    if (m->beside)
+        consumers[1] = *m->beside;
+
+    enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, consumers,
+                                            m->beside ? 2 : 1, err);
 
     snd_assembly_release(&m->assembly);
     if (status != SONDE_OK)
@@ -234,12 +237,12 @@ static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode fl
 enum sonde_status sonde_modules_new(struct sonde_trace *trace, enum sonde_flops_mode flops,
                                     struct sonde_modules **out, struct sonde_error *err)
 {
-    return snd_modules_watched(trace, flops, NULL, out, err);
+    return snd_modules_beside(trace, flops, NULL, out, err);
 }
 
-enum sonde_status snd_modules_watched(struct sonde_trace *trace, enum sonde_flops_mode flops,
-                                      const struct snd_watcher *watcher, struct sonde_modules **out,
-                                      struct sonde_error *err)
+enum sonde_status snd_modules_beside(struct sonde_trace *trace, enum sonde_flops_mode flops,
+                                     const struct snd_consumer *beside, struct sonde_modules **out,
+                                     struct sonde_error *err)
 {
     enum sonde_status status = SONDE_E_NOMEM;
     uint32_t          empty;
@@ -248,7 +251,7 @@ enum sonde_status snd_modules_watched(struct sonde_trace *trace, enum sonde_flop
     struct sonde_modules *m = calloc(1, sizeof *m);
     if (m) {
         m->trace = trace;
-        m->watcher = watcher;
+        m->beside = beside;
         m->visitors = calloc((size_t)trace->thread_count + 1, sizeof *m->visitors);
     }
     if (m && m->visitors && snd_texts_add(&m->texts, "", 0, &empty)) {

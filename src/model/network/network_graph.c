@@ -341,7 +341,8 @@ static enum sonde_status build(struct sonde_graph *g, struct sonde_error *err)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the graph");
     if (g->count == 0)
         return SONDE_OK;
-    enum sonde_status status = snd_assemble(&g->assembly, g->trace, SONDE_BY_TIME, &consumer, err);
+    enum sonde_status status = snd_assemble(&g->assembly, g->trace, SONDE_BY_TIME, &consumer, 1,
+                                            err);
     snd_assembly_release(&g->assembly);
     if (status != SONDE_OK)
         return status;

@@ -234,6 +234,7 @@ void snd_average_end_groups(struct sonde_averages *a)
     free(a->by_name);
     free(a->latest);
     free(a->forwards);
+    free(a->kinds);
     snd_map_release(&a->by_sequence);
     snd_map_release(&a->groups);
     snd_live_release(&a->live);
@@ -241,6 +242,7 @@ void snd_average_end_groups(struct sonde_averages *a)
     a->by_name = NULL;
     a->latest = NULL;
     a->forwards = NULL;
+    a->kinds = NULL;
 }
 
 /* torch's list is by start, then the longer one first. */
@@ -302,8 +304,8 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
         row->max_ns = r->total_ns;
     if (is_first(row, lane, r))
         note_first(row, lane, r, is_top);
-    if (a->watcher)
-        a->watcher->count(a->watcher->user, snd_average_id(a, row), lane, r);
+    if (a->beside)
+        a->beside->row(a->beside->user, snd_average_id(a, row), lane, r);
     row->count++;
     row->total_ns = snd_add(row->total_ns, r->total_ns);
     row->self_ns = snd_add(row->self_ns, self_ns);
@@ -321,5 +323,108 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
         .moved_bytes = r->moved_bytes,
     };
     if (!snd_average_add_more(a, row, &more))
+        snd_average_give_up(a);
+}
+
+/* -------------------------------------------------------------------- leaves */
+
+/* Else the group of a range is not that of its call record or name, or more than its times is asked. */
+bool snd_average_takes_leaves(const struct sonde_averages *a)
+{
+    return !a->options.top_level && a->gpu.overhead_count == 0 &&
+           !(a->options.groups & (SONDE_GROUP_THREAD | SONDE_GROUP_STACK));
+}
+
+uint32_t snd_average_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    struct sonde_averages *a = user;
+
+    (void)lane;
+    if (!snd_grow(&a->kinds, &a->kind_room, a->kind_count, sizeof *a->kinds))
+        return UINT32_MAX;
+    a->kinds[a->kind_count] = (struct snd_average_kind){ .flops = shared->flops,
+                                                         .macs = shared->macs,
+                                                         .moved_bytes = shared->moved_bytes,
+                                                         .name = shared->name,
+                                                         .shapes = shared->shapes,
+                                                         .stack = shared->stack,
+                                                         .module = shared->module,
+                                                         .overload = shared->overload,
+                                                         .scope = shared->scope,
+                                                         .is_op = shared->is_op,
+                                                         .has_more = has_more(shared) };
+    return a->kind_count++;
+}
+
+/* The range that the leaf is. */
+static struct snd_range make_range(const struct snd_average_kind *kind, const struct snd_lane *lane,
+                                   const struct snd_leaf *leaf)
+{
+    return (struct snd_range){ .start_ns = leaf->start_ns,
+                               .total_ns = snd_sub(leaf->end_ns, leaf->start_ns),
+                               .flops = kind->flops,
+                               .macs = kind->macs,
+                               .moved_bytes = kind->moved_bytes,
+                               .serial = lane->begins,
+                               .name = kind->name,
+                               .shapes = kind->shapes,
+                               .stack = kind->stack,
+                               .module = kind->module,
+                               .overload = kind->overload,
+                               .node = lane->depth,
+                               .scope = kind->scope,
+                               .is_op = kind->is_op };
+}
+
+/* The first of its kind, or one that may be the first of its row. */
+static __attribute__((noinline)) void count_leaf(struct sonde_averages *a, uint32_t number,
+                                                 const struct snd_lane *lane,
+                                                 const struct snd_leaf *leaf, bool is_top)
+{
+    struct snd_average_kind *kind = &a->kinds[number];
+    struct snd_range         r = make_range(kind, lane, leaf);
+
+    snd_average_count(a, lane, &r, is_top);
+    struct snd_average_row *row = snd_average_find_row(a, lane, &r,
+                                                       snd_average_canonical(a, r.name));
+    kind->row = row ? (uint32_t)(row - a->rows) + 1 : 0;
+}
+
+/* What on_open() and on_close() of averages.c come to, where nothing is inside. */
+void snd_average_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                      const struct snd_known_leaf *known, uint32_t number,
+                      const struct snd_open_range *above, struct snd_open_range *parent)
+{
+    struct sonde_averages         *a = user;
+    const struct snd_average_kind *kind = &a->kinds[number];
+
+    (void)known, (void)above;
+    if (parent && parent->holds) { /* not an only child after all */
+        snd_average_count(a, lane, &parent->held, false);
+        parent->holds = false;
+    }
+    if (parent && kind->is_op && parent->range.is_op && parent->range.children == 1 &&
+        snd_average_canonical(a, parent->range.name) == snd_average_canonical(a, kind->name)) {
+        parent->held = make_range(kind, lane, leaf);
+        parent->holds = true;
+        return;
+    }
+    if (kind->row == 0 || leaf->start_ns <= a->rows[kind->row - 1].first_ns) {
+        count_leaf(a, number, lane, leaf, parent == NULL);
+        return;
+    }
+    struct snd_average_row *row = &a->rows[kind->row - 1];
+    int64_t                 ns = snd_sub(leaf->end_ns, leaf->start_ns);
+    a->totals.self_ns = snd_add(a->totals.self_ns, ns);
+    row->min_ns = ns < row->min_ns ? ns : row->min_ns;
+    row->max_ns = ns > row->max_ns ? ns : row->max_ns;
+    row->count++;
+    row->total_ns = snd_add(row->total_ns, ns);
+    row->self_ns = snd_add(row->self_ns, ns);
+    if (kind->has_more &&
+        !snd_average_add_more(a, row,
+                              &(struct snd_average_more){ .flops = kind->flops,
+                                                          .macs = kind->macs,
+                                                          .moved_bytes = kind->moved_bytes }))
         snd_average_give_up(a);
 }

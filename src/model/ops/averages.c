@@ -56,7 +56,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 {
     struct sonde_averages *a = user;
 
-    range->range.node = range->place; /* for a watcher: how deep it lies */
+    range->range.node = range->place; /* for who is beside: how deep it lies */
     if (a->gpu.devices && snd_torchgpu_close(&a->gpu, lane, range, parent) && range->holds) {
         snd_average_count(a, lane, &range->held, false); /* not an only child after all */
         range->holds = false;
@@ -85,13 +85,6 @@ static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_rang
 }
 
 /* ------------------------------------------------------------------- memory */
-
-static void hand_event(const struct sonde_averages *a, const struct snd_lane *lane, int64_t ns,
-                       const uint64_t *words)
-{
-    if (a->watcher && a->watcher->event)
-        a->watcher->event(a->watcher->user, lane, ns, words);
-}
 
 /* Memory that belongs to no range has a row of its own, as torch's unclaimed records. */
 static void count_unclaimed(struct sonde_averages *a, struct snd_lane *lane, int64_t ns,
@@ -123,7 +116,6 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     bool                   is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
     int64_t                bytes = snd_net_bytes(words);
 
-    hand_event(a, lane, ns, words);
     a->totals.has_memory = true;
     a->totals.has_device_memory |= !is_cpu;
     if (a->tracks_live) {
@@ -158,15 +150,10 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
 {
     struct sonde_averages *a = user;
 
-    if (SND_EVENT_KIND(words[0]) == SND_EV_FUNCTION && a->unclaimed.threads)
+    if (SND_EVENT_KIND(words[0]) == SND_EV_FUNCTION)
         snd_unclaimed_claim(&a->unclaimed, snd_subject_thread(a->trace, lane->thread, words),
                             snd_sub(ns, snd_scale_ticks(&lane->from->scale,
                                                         SND_FUNCTION_TICKS(words[2]))));
-    if (!a->watcher)
-        return;
-    hand_event(a, lane, ns, words);
-    if (a->watcher->step && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
-        a->watcher->step(a->watcher->user, lane, ns);
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -213,28 +200,35 @@ static bool prepare_claims(struct sonde_averages *a)
 static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
 {
     /* A backward range may be of another thread's forward. */
-    bool                    by_time = a->watcher || (a->options.groups & SONDE_GROUP_STACK);
+    bool                    by_time = a->beside || (a->options.groups & SONDE_GROUP_STACK);
     const struct snd_kinds *kinds;
     enum sonde_status       status = snd_trace_kinds(a->trace, &kinds, err);
 
     if (status != SONDE_OK)
         return status;
     a->tracks_live = kinds->unsized_free;
+    /* Memory may be charged to ranges of other threads. */
+    by_time |= a->trace->thread_count > 1 && kinds->events[SND_EV_ALLOC];
     if (!prepare(a) || !prepare_claims(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
-    const struct snd_consumer consumer = { .user = a,
+    status = snd_torchgpu_begin(&a->gpu, a->trace, err);
+    if (status != SONDE_OK)
+        return status;
+    struct snd_consumer consumers[2] = { { .user = a,
                                            .flops = a->options.flops,
                                            .open = on_open,
                                            .close = on_close,
                                            .memory = on_memory,
-                                           .other = a->watcher || a->unclaimed.threads ? on_other
-                                                                                       : NULL,
-                                           .attribute = on_attribute };
-    status = snd_torchgpu_begin(&a->gpu, a->trace, err);
-    if (status != SONDE_OK)
-        return status;
+                                           .other = a->unclaimed.threads ? on_other : NULL,
+                                           .attribute = on_attribute } };
+    if (snd_average_takes_leaves(a)) {
+        consumers[0].kind = snd_average_kind;
+        consumers[0].leaf = snd_average_leaf;
+    }
+    if (a->beside)
+        consumers[1] = *a->beside;
     status = snd_assemble(&a->assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD,
-                          &consumer, err);
+                          consumers, a->beside ? 2 : 1, err);
     if (status == SONDE_OK)
         count_rest(a);
     a->totals.events = a->assembly.stats.walk.events;
@@ -278,16 +272,16 @@ enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
     *out = snd_kept_lend(trace, free_averages, key);
     if (*out)
         return SONDE_OK;
-    status = snd_averages_watched(trace, &used, NULL, out, err);
+    status = snd_averages_beside(trace, &used, NULL, out, err);
     if (status == SONDE_OK)
         snd_kept_add(trace, free_averages, key, *out);
     return status;
 }
 
-enum sonde_status snd_averages_watched(struct sonde_trace                  *trace,
-                                       const struct sonde_averages_options *options,
-                                       const struct snd_watcher            *watcher,
-                                       struct sonde_averages **out, struct sonde_error *err)
+enum sonde_status snd_averages_beside(struct sonde_trace                  *trace,
+                                      const struct sonde_averages_options *options,
+                                      const struct snd_consumer           *beside,
+                                      struct sonde_averages **out, struct sonde_error *err)
 {
     static const struct sonde_averages_options by_name = SONDE_AVERAGES_OPTIONS_INIT;
     struct sonde_averages_options              used = options ? *options : by_name;
@@ -306,7 +300,7 @@ enum sonde_status snd_averages_watched(struct sonde_trace                  *trac
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
     a->trace = trace;
     a->options = used;
-    a->watcher = watcher;
+    a->beside = beside;
     enum sonde_status status = walk(a, err);
     if (status != SONDE_OK) {
         sonde_averages_free(a);
@@ -314,7 +308,7 @@ enum sonde_status snd_averages_watched(struct sonde_trace                  *trac
     }
     snd_average_end_groups(a);
     snd_average_sort(a);
-    a->watcher = NULL;
+    a->beside = NULL;
     *out = a;
     return SONDE_OK;
 }

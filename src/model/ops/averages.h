@@ -19,7 +19,6 @@
 #include "model/ranges/assembly.h"
 #include "model/gpu/torch_gpu.h"
 #include "model/ops/unclaimed.h"
-#include "model/ops/watcher.h"
 
 /* Names of our own, numbered after those of the trace. */
 enum snd_average_name { SND_AVERAGE_STEP, SND_AVERAGE_MEMORY, SND_AVERAGE_NAMES };
@@ -66,6 +65,15 @@ struct snd_average_texts {
     uint32_t *shapes, *stacks;
 };
 
+/* What leaves of one kind have in common. */
+struct snd_average_kind {
+    double   flops, macs, moved_bytes;
+    uint32_t name, shapes, stack, module, overload;
+    uint32_t row; /* plus one; 0: none was counted yet */
+    uint8_t  scope;
+    bool     is_op, has_more;
+};
+
 /* Rows that sonde_averages_row() has handed out. */
 struct snd_average_shown {
     struct sonde_average **rows; /* by index; NULL: not yet */
@@ -95,7 +103,9 @@ struct sonde_averages {
     struct snd_assembly         assembly;
     struct snd_torch_gpu        gpu;
     struct snd_average_shown   *shown;
-    const struct snd_watcher   *watcher; /* or NULL; while the walk lasts */
+    const struct snd_consumer  *beside; /* or NULL; while the walk lasts */
+    struct snd_average_kind    *kinds;  /* of leaves */
+    uint32_t                    kind_count, kind_room;
 };
 
 /* A number of the row that stays when rows are sorted. */
@@ -106,12 +116,12 @@ static inline uint32_t snd_average_id(const struct sonde_averages  *a,
                                   : row->group * 4 + (uint32_t)row->user * 2 + row->on_device;
 }
 
-/* As sonde_averages_new(), by time; `watcher` is told of each range. */
-SND_CHECKED enum sonde_status snd_averages_watched(struct sonde_trace                  *trace,
-                                                   const struct sonde_averages_options *options,
-                                                   const struct snd_watcher            *watcher,
-                                                   struct sonde_averages              **out,
-                                                   struct sonde_error                  *err);
+/* As sonde_averages_new(), by time; `beside`, or NULL, is a consumer of the same walk, which has the rows of ranges. */
+SND_CHECKED enum sonde_status snd_averages_beside(struct sonde_trace                  *trace,
+                                                  const struct sonde_averages_options *options,
+                                                  const struct snd_consumer           *beside,
+                                                  struct sonde_averages              **out,
+                                                  struct sonde_error                  *err);
 
 static inline void snd_average_give_up(struct sonde_averages *a)
 {
@@ -134,6 +144,12 @@ struct snd_average_row *snd_average_find_gpu_row(struct sonde_averages *a, uint3
 /* Adds a range to the row of its group; `is_top`: it has no parent. */
 void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
                        const struct snd_range *r, bool is_top);
+/* The same of ranges without anything inside: functions of a consumer. Not where groups divide what is of one kind. */
+bool     snd_average_takes_leaves(const struct sonde_averages *a);
+uint32_t snd_average_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared);
+void     snd_average_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                          const struct snd_known_leaf *known, uint32_t kind,
+                          const struct snd_open_range *above, struct snd_open_range *parent);
 /* Adds rows of what GPUs did and of what their profiling took; false when memory is out. */
 bool snd_average_add_gpu(struct sonde_averages *a);
 /* Frees what only the walk needs. */

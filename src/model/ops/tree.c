@@ -115,6 +115,19 @@ static void add_waiting(struct sonde_tree *t, const struct snd_lane *lane,
     t->nodes[r->node].cpu_bytes = snd_add(t->nodes[r->node].cpu_bytes, r->cpu_bytes);
 }
 
+/* Adds a range to a node; NO_NODE: there is none for it. */
+static void add_range(struct sonde_tree *t, uint32_t number, const struct snd_range *r)
+{
+    if (number == NO_NODE)
+        return;
+    struct sonde_node *node = &t->nodes[number];
+    node->count++;
+    node->total_ns = snd_add(node->total_ns, r->total_ns);
+    node->cpu_bytes = snd_add(node->cpu_bytes, r->cpu_bytes);
+    node->flops += r->flops + r->child_flops;
+    node->device_ns = snd_add(node->device_ns, r->device_ns);
+}
+
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
@@ -125,23 +138,40 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         add_waiting(t, lane, r);
         return;
     }
-    if (!parent && t->per_thread && find_thread(t, lane) != NO_NODE) {
-        struct sonde_node *thread = &t->nodes[find_thread(t, lane)];
-        thread->count++;
-        thread->total_ns = snd_add(thread->total_ns, r->total_ns);
-        thread->cpu_bytes = snd_add(thread->cpu_bytes, r->cpu_bytes);
-        thread->flops += r->flops + r->child_flops;
-        thread->device_ns = snd_add(thread->device_ns, r->device_ns);
-    }
-    if (r->node == NO_NODE)
+    if (!parent && t->per_thread)
+        add_range(t, find_thread(t, lane), r);
+    add_range(t, r->node, r);
+    if (r->node != NO_NODE)
+        t->nodes[r->node].self_ns = snd_add(t->nodes[r->node].self_ns,
+                                            snd_sub(r->total_ns, r->child_ns));
+}
+
+/* Leaves are told apart by their names alone. */
+static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    (void)user, (void)lane;
+    return shared->name;
+}
+
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_leaf *known, uint32_t name,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
+{
+    struct sonde_tree *t = user;
+    uint32_t           up = parent ? parent->range.node : find_thread(t, lane);
+    uint32_t           number = find_child(t, up, name);
+    int64_t            ns = snd_sub(leaf->end_ns, leaf->start_ns);
+
+    (void)above;
+    if (!parent && t->per_thread)
+        add_range(t, up, &(struct snd_range){ .total_ns = ns, .flops = known->flops });
+    if (number == NO_NODE)
         return;
-    struct sonde_node *node = &t->nodes[r->node];
+    struct sonde_node *node = &t->nodes[number];
     node->count++;
-    node->total_ns = snd_add(node->total_ns, r->total_ns);
-    node->self_ns = snd_add(node->self_ns, snd_sub(r->total_ns, r->child_ns));
-    node->cpu_bytes = snd_add(node->cpu_bytes, r->cpu_bytes);
-    node->flops += r->flops + r->child_flops;
-    node->device_ns = snd_add(node->device_ns, r->device_ns);
+    node->total_ns = snd_add(node->total_ns, ns);
+    node->self_ns = snd_add(node->self_ns, ns);
+    node->flops += known->flops;
 }
 
 /* ----------------------------------------------------------------- sorting */
@@ -210,12 +240,16 @@ static enum sonde_status build(struct sonde_trace *trace, bool per_thread, struc
     t->trace = trace;
     t->per_thread = per_thread;
     t->thread_node = calloc((size_t)trace->thread_count + 1, sizeof *t->thread_node);
-    const struct snd_consumer consumer = {
-        .user = t, .flops = SONDE_FLOPS_FULL, .open = on_open, .close = on_close, .move = on_open
-    };
-    enum sonde_status status = SONDE_E_NOMEM;
+    const struct snd_consumer consumer = { .user = t,
+                                           .flops = SONDE_FLOPS_FULL,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .move = on_open,
+                                           .kind = on_kind,
+                                           .leaf = on_leaf };
+    enum sonde_status         status = SONDE_E_NOMEM;
     if (t->thread_node && add_node(t, 0, (struct sonde_text){ "", 0 }) == 0) {
-        status = snd_assemble(&t->assembly, trace, SONDE_BY_THREAD, &consumer, err);
+        status = snd_assemble(&t->assembly, trace, SONDE_BY_THREAD, &consumer, 1, err);
         snd_assembly_release(&t->assembly);
     } else {
         snd_fail(err, status, "out of memory for the tree");

@@ -161,7 +161,7 @@ static enum sonde_status read_ranges(struct reading *r, struct sonde_error *err)
     if (!r->threads)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     /* Ends by key must be met in order: which threads have them is not known beforehand. */
-    enum sonde_status st = snd_assemble(&r->assembly, trace, SONDE_BY_TIME, &consumer, err);
+    enum sonde_status st = snd_assemble(&r->assembly, trace, SONDE_BY_TIME, &consumer, 1, err);
     snd_assembly_release(&r->assembly);
     for (uint32_t i = 0; i < trace->thread_count; i++)
         free(r->threads[i].open);

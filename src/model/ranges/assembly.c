@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/ranges/assembly.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,11 +92,9 @@ static void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_ope
         r->range.child_cpu_bytes = r->range.cpu_bytes;
         r->range.child_device_bytes = r->range.device_bytes;
     }
-    if (a->rider && !r->range.hidden)
-        a->rider->consumer.close(a->rider->consumer.user, lane, r,
-                                 r->range.is_async ? NULL : parent);
-    if (a->consumer.close && !r->range.hidden)
-        a->consumer.close(a->consumer.user, lane, r, r->range.is_async ? NULL : parent);
+    if (r->range.hidden)
+        return;
+    snd_range_call(&a->closes, lane, r, r->range.is_async ? NULL : parent);
 }
 
 static void forget_key(struct snd_assembly *a, const struct snd_lane *lane,
@@ -162,8 +161,9 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
         closing.range.children--; /* not its child after all */
         if (parent)
             parent->range.children++;
-        if (a->consumer.move)
-            a->consumer.move(a->consumer.user, lane, &lane->open[inner], parent);
+        SND_EACH_CONSUMER(a, c)
+        if (c->move)
+            c->move(c->user, lane, &lane->open[inner], parent);
     }
     finish(a, lane, &closing, parent, own_cpu, own_device);
 }
@@ -251,10 +251,9 @@ static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t 
                                                                : &r->range.device_bytes;
         *sum = snd_add(*sum, snd_net_bytes(words));
     }
-    if (a->rider)
-        a->rider->consumer.memory(a->rider->consumer.user, lane, ns, words, r);
-    if (a->consumer.memory)
-        a->consumer.memory(a->consumer.user, lane, ns, words, r);
+    SND_EACH_CONSUMER(a, c)
+    if (c->memory)
+        c->memory(c->user, lane, ns, words, r);
 }
 
 static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *words)
@@ -283,10 +282,9 @@ static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *wo
         end_key(a, lane, ns, words[1]);
         return;
     }
-    if (a->rider)
-        a->rider->consumer.other(a->rider->consumer.user, lane, ns, words);
-    if (a->consumer.other)
-        a->consumer.other(a->consumer.user, lane, ns, words);
+    SND_EACH_CONSUMER(a, c)
+    if (c->other)
+        c->other(c->user, lane, ns, words);
     if (kind == SND_EV_GAP) {
         uint32_t ends = SND_HIGH(words[1]);
         lane->events--; /* it tells of the recorder, not of the program */
@@ -343,9 +341,7 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
                                        .end = on_end,
                                        .other = on_other,
                                        .user = a,
-                                       .leaf_in_order = a->consumer.as_recorded };
-    if (a->consumer.no_ranges && !a->rider)
-        snd_assembly_pass_ranges(&a->visitor);
+                                       .leaf_in_order = a->as_recorded };
     a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
     a->shared = calloc((size_t)trace->process_count + 1, sizeof *a->shared);
     if (!a->lanes || !a->shared || !snd_assembly_names(a))
@@ -355,31 +351,71 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
         a->lanes[i].process = trace->threads[i].shown.process;
         a->lanes[i].from = &trace->processes[a->lanes[i].process];
     }
-    if (!number_threads(a) || (a->consumer.leaf && !snd_leaves_prepare(a)))
+    bool no_ranges = true, leaves = true;
+    SND_EACH_CONSUMER(a, c)
+    {
+        no_ranges &= c->no_ranges;
+        leaves &= c->leaf || c->no_leaves || c->no_ranges || !(c->open || c->close || c->row);
+    }
+    if (no_ranges)
+        snd_assembly_pass_ranges(&a->visitor);
+    if (!number_threads(a) || (leaves && !no_ranges && !snd_leaves_prepare(a)))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     enum sonde_status status = snd_trace_devices(trace, &a->devices, err);
     if (status != SONDE_OK)
         return status;
-    if (a->consumer.flops == SONDE_FLOPS_NONE)
+    if (a->flops_mode == SONDE_FLOPS_NONE)
         return SONDE_OK;
-    status = snd_flops_new(trace, a->consumer.flops, &a->flops, err);
+    status = snd_flops_new(trace, a->flops_mode, &a->flops, err);
     for (uint32_t i = 0; status == SONDE_OK && i < trace->names.count; i++)
         if (snd_flops_has_formula(a->flops, i))
             a->name_flags[i] |= SND_NAME_FORMULA;
     return status;
 }
 
-/* Lets the trace's rider on, if this walk has what it needs. */
-static void take_rider(struct snd_assembly *a)
+static void add_call(struct snd_range_calls *calls, snd_range_fn *call, void *user)
 {
-    struct snd_rider *rider = a->trace->rider;
-
-    if (!rider || rider->done || a->consumer.as_recorded ||
-        (a->consumer.flops != SONDE_FLOPS_FULL && !a->consumer.any_flops))
+    if (!call)
         return;
-    a->rider = rider;
-    a->consumer.flops = SONDE_FLOPS_FULL;
-    a->consumer.leaf = NULL;
+    calls->items[calls->count].call = call;
+    calls->items[calls->count++].user = user;
+}
+
+static void add_consumer(struct snd_assembly *a, const struct snd_consumer *consumer)
+{
+    assert(a->consumer_count < SND_CONSUMERS_MAX);
+    a->consumers[a->consumer_count++] = *consumer;
+    add_call(&a->opens, consumer->open, consumer->user);
+    add_call(&a->closes, consumer->close, consumer->user);
+}
+
+/* The list of the walk: who waits at the trace comes first, before others change a range. */
+static void list_consumers(struct snd_assembly *a, const struct snd_consumer *consumers,
+                           uint32_t count)
+{
+    bool any_flops = true;
+
+    for (uint32_t i = 0; i < count; i++) {
+        any_flops &= consumers[i].any_flops;
+        a->as_recorded |= consumers[i].as_recorded;
+        if (!consumers[i].any_flops)
+            a->flops_mode = consumers[i].flops;
+    }
+    if (a->trace->waiting && !a->as_recorded && (any_flops || a->flops_mode == SONDE_FLOPS_FULL)) {
+        add_consumer(a, a->trace->waiting);
+        a->flops_mode = SONDE_FLOPS_FULL;
+        a->trace->waiting = NULL;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        add_consumer(a, &consumers[i]);
+}
+
+static bool looks_at_memory(const struct snd_assembly *a)
+{
+    SND_EACH_CONSUMER(a, c)
+    if (c->memory)
+        return true;
+    return false;
 }
 
 /* A range may be ended, and memory freed, by another thread than the one that began or took it. */
@@ -391,20 +427,19 @@ static enum sonde_status choose_order(struct snd_assembly *a, enum sonde_order *
 
     if (*order == SONDE_BY_THREAD && a->trace->thread_count > 1) {
         status = snd_trace_kinds(a->trace, &kinds, err);
-        if (status == SONDE_OK && (kinds->events[SND_EV_END_KEY] ||
-                                   ((a->rider || a->consumer.memory) &&
-                                    (kinds->events[SND_EV_ALLOC] || kinds->events[SND_EV_FREE]))))
+        if (status == SONDE_OK &&
+            (kinds->crossing_end || (looks_at_memory(a) && kinds->events[SND_EV_FREE])))
             *order = SONDE_BY_TIME;
     }
     return status;
 }
 
 enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace,
-                               enum sonde_order order, const struct snd_consumer *consumer,
-                               struct sonde_error *err)
+                               enum sonde_order order, const struct snd_consumer *consumers,
+                               uint32_t count, struct sonde_error *err)
 {
-    *a = (struct snd_assembly){ .trace = trace, .consumer = *consumer };
-    take_rider(a);
+    *a = (struct snd_assembly){ .trace = trace };
+    list_consumers(a, consumers, count);
     enum sonde_status status = choose_order(a, &order, err);
     if (status == SONDE_OK)
         status = prepare(a, err);
@@ -414,10 +449,10 @@ enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace
         close_all(a);
     if (status == SONDE_OK && a->out_of_memory)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the trace holds");
-    if (status == SONDE_OK && !a->visitor.stop && a->rider) {
-        a->rider->end(a->rider->consumer.user, a);
-        a->rider->done = true;
-    }
+    if (status == SONDE_OK && !a->visitor.stop)
+        SND_EACH_CONSUMER(a, c)
+    if (c->end)
+        c->end(c->user, a);
     return status;
 }
 

@@ -120,7 +120,7 @@ struct snd_lane {
     bool                      loses;   /* there is one */
     uint64_t                  events, begins;
     uint32_t                  torch_thread; /* torch's id of the thread, 0 if not recorded */
-    struct snd_known_call    *calls;        /* of its process; NULL: leaves are not taken */
+    struct snd_known_leaf    *leaves;       /* of its process; NULL: they are not taken */
     uint32_t                  named;        /* open ranges that the user named */
     bool             shares;  /* one of them is charged memory that other threads allocate */
     struct snd_bytes own;     /* the part of the shared total that it allocated itself */
@@ -129,26 +129,35 @@ struct snd_lane {
 
 struct snd_assembly;
 
-/* What is known of a call record, once with and once without FLOPs that an outer range has. */
-struct snd_known_call {
+#define SND_CONSUMERS_MAX 3u /* of one walk: a model, what is beside it, the summary */
+
+/* What ranges of one call record, or spans of one name, share: once with and once without FLOPs that an outer range has. */
+struct snd_known_leaf {
     double   flops;
-    uint32_t kind; /* the consumer's number; not asked for until `known` */
+    uint32_t kinds[SND_CONSUMERS_MAX]; /* the consumers' numbers; not asked for until `known` */
     bool     known;
     bool     has_sequence; /* each has a number of autograd's */
 };
 
-/* Any function may be NULL. `parent` is NULL for a root. */
+typedef void snd_range_fn(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                          struct snd_open_range *parent);
+typedef void snd_leaf_fn(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                         const struct snd_known_leaf *known, uint32_t kind,
+                         const struct snd_open_range *above, struct snd_open_range *parent);
+
+/*
+ * Who is handed what a walk meets. Those of one walk are called in turn, in the order of their list: what one
+ * sets in a range the next ones find there. Any function may be NULL. `parent` is NULL for a root.
+ */
 struct snd_consumer {
     void                 *user;
     enum sonde_flops_mode flops;       /* what to count beyond what is marked */
     bool                  any_flops;   /* it does not look at them: they may be counted */
     bool                  as_recorded; /* no range is left out; attributes are kept by key */
-    bool                  no_ranges; /* it looks at none, and memory's are NULL unless one rides */
-    void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                 struct snd_open_range *parent);
-    /* The range is complete. */
-    void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                  struct snd_open_range *parent);
+    bool                  no_ranges;   /* it looks at none, and memory's may be NULL */
+    bool                  no_leaves;   /* it looks at none that has nothing inside */
+    snd_range_fn         *open;
+    snd_range_fn         *close; /* the range is complete */
     /* Memory allocated (freed: `bytes` negative); `innermost` NULL: outside any range. */
     void (*memory)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                    struct snd_open_range *innermost);
@@ -161,32 +170,24 @@ struct snd_consumer {
     /* A call of a module begins or returns: MODULE_CALL, MODULE_RETURN; `path` is a string's id. */
     void (*module_call)(void *user, struct snd_lane *lane, bool returns, uint32_t path);
     /* An open range has a new parent from now on. */
-    void (*move)(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                 struct snd_open_range *parent);
+    snd_range_fn *move;
     /*
-     * Calls without anything inside, which most ranges of a framework are, in one piece instead of
-     * open() and close(). `kind` is asked once for all calls of one call record and gives them a
-     * number (UINT32_MAX: out of memory); the range has what they share: no times, no sequence, not
-     * what it lies in. leaf() has a call's own, and that number. `above`: the range that it lies in,
-     * even if that is hidden. Where ranges are handed over as recorded, nothing of another thread
+     * Ranges without anything inside, which most are, in one piece instead of open() and close(), if all
+     * consumers of the walk have it or need it not. `kind` is asked once for all of one call record or span's
+     * name and gives them a number (UINT32_MAX: out of memory); the range has what they share: no times, no
+     * sequence, not what it lies in. leaf() has a range's own, and that number. `above`: the range that it
+     * lies in, even if that is hidden. Where ranges are handed over as recorded, nothing of another thread
      * happens during a leaf.
      */
     uint32_t (*kind)(void *user, const struct snd_lane *lane, const struct snd_range *shared);
-    void (*leaf)(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
-                 const struct snd_known_call *known, const struct snd_open_range *above,
-                 const struct snd_open_range *parent);
-};
-
-/*
- * Someone who looks on while a model walks the trace, so that it need not be walked once more: the
- * summary, on which the ledger under every view is based. It rides on the first walk that goes to the end
- * and counts FLOPs in full (or does not look at them), and is handed each range before its consumer.
- */
-struct snd_rider {
-    struct snd_consumer consumer; /* close, memory, other; the rest is not called */
-    /* The walk went to its end. */
+    snd_leaf_fn *leaf;
+    /*
+     * A model that the consumer is beside has added a range, once it is folded, to a row: of averages (then
+     * r->node is how many ranges it lies in) snd_average_id(), of modules the node.
+     */
+    void (*row)(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r);
+    /* The walk went to its end, and all ranges are closed. */
     void (*end)(void *user, const struct snd_assembly *assembly);
-    bool done;
 };
 
 struct snd_assembly_stats {
@@ -199,9 +200,22 @@ struct snd_assembly_stats {
     uint64_t              missing_names; /* ids that the trace does not define */
 };
 
+/* Functions of consumers, with their users. */
+struct snd_range_calls {
+    uint32_t count;
+    struct {
+        snd_range_fn *call;
+        void         *user;
+    } items[SND_CONSUMERS_MAX];
+};
+
 struct snd_assembly {
     struct sonde_trace       *trace;
-    struct snd_consumer       consumer;
+    struct snd_consumer       consumers[SND_CONSUMERS_MAX];
+    uint32_t                  consumer_count;
+    struct snd_range_calls    opens, closes; /* of them: what is called most */
+    enum sonde_flops_mode     flops_mode;
+    bool                      as_recorded;
     struct snd_lane          *lanes;  /* one for each thread of the trace */
     struct snd_shared_memory *shared; /* one for each process */
     struct snd_assembly_stats stats;
@@ -211,8 +225,7 @@ struct snd_assembly {
     uint8_t                  *name_flags; /* enum snd_name_flag of each name of the trace */
     struct snd_flops         *flops;      /* NULL: only what is marked counts */
     const struct snd_devices *devices;    /* what GPUs did; NULL: nothing */
-    struct snd_rider         *rider;      /* NULL: no observer */
-    struct snd_known_call   **calls;      /* of each process, two for each call record; or NULL */
+    struct snd_known_leaf   **leaves;     /* of each process (leaf_calls.c), or NULL */
     bool                      out_of_memory;
 };
 
@@ -231,16 +244,18 @@ bool snd_share_memory(struct snd_assembly *assembly, struct snd_lane *lane, cons
                       int64_t counted);
 
 /*
- * Walks the trace, once. By thread is what a consumer does with: a trace of several threads goes by
- * time all the same where a range is ended by a key (END_KEY), or memory is looked at and there is some.
+ * Walks the trace, once, for the consumers of the list and for the one that waits at the trace
+ * (trace->waiting: the summary, on which the ledger under every view is based), if this walk counts
+ * FLOPs in full or nobody looks at them: it comes first, and waits no longer. By thread is what a consumer does with: a trace of several threads goes by
+ * time all the same where another thread ends a range (END_KEY), or memory is looked at and some is freed.
  * That is known before the walk begins (kinds.h), so that none starts over. `assembly` need not be initialised; its lanes are there until it is
  * released, which must be done whatever this returns.
  * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
  */
 SND_CHECKED enum sonde_status snd_assemble(struct snd_assembly *assembly, struct sonde_trace *trace,
                                            enum sonde_order           order,
-                                           const struct snd_consumer *consumer,
-                                           struct sonde_error        *err);
+                                           const struct snd_consumer *consumers, uint32_t count,
+                                           struct sonde_error *err);
 void                          snd_assembly_release(struct snd_assembly *assembly);
 
 /*
@@ -258,6 +273,10 @@ static inline uint8_t snd_scope_of(uint64_t value)
 {
     return value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
 }
+
+#define SND_EACH_CONSUMER(a, c)                                                             \
+    for (const struct snd_consumer *c = (a)->consumers, *c##_end = c + (a)->consumer_count; \
+         c < c##_end; c++)
 
 /* The attributes of a call as recorded, as an open range has them. */
 void snd_call_keep(const struct snd_table_call *call, const uint64_t *sequence, uint32_t *attr_mask,

@@ -2,8 +2,8 @@
 /*
  * model/ranges/leaf_calls.c - ranges of frameworks, by their call records.
  *
- * A record has what all calls of it share, so that it is set at once instead of by attributes. Calls
- * without anything inside, which most are, are handed over in one piece.
+ * A record has what all calls of it share, so that it is set at once instead of by attributes. Calls and
+ * spans without anything inside, which most are, are handed over in one piece.
  */
 #include <stdlib.h>
 
@@ -59,7 +59,7 @@ void snd_assembly_on_call(void *user, uint32_t thread, int64_t ns,
 
     if (!open)
         return;
-    if (a->consumer.as_recorded)
+    if (a->as_recorded)
         snd_call_keep(call, sequence, &open->attr_mask, open->attrs);
     snd_lane_settle(a, lane);
     describe(&open->range, &call->record);
@@ -69,56 +69,71 @@ void snd_assembly_on_call(void *user, uint32_t thread, int64_t ns,
         lane->named++;
         snd_lane_named(a, lane);
     }
-    if (open->range.is_async && a->consumer.attribute)
-        a->consumer.attribute(a->consumer.user, lane, open, SND_ATTR_ASYNC);
+    if (open->range.is_async)
+        snd_hand_attribute(a, lane, open, SND_ATTR_ASYNC);
 }
 
 /* ---------------------------------------------------------- in one piece */
 
-/* Asks the consumer what to call ranges of this call record; false: out of memory. */
-static bool ask_kind(struct snd_assembly *a, struct snd_lane *lane, const struct snd_leaf *leaf,
-                     bool claimed, struct snd_known_call *known)
-{
-    const struct snd_call_record *call = &lane->from->tables.calls[leaf->id].record;
-    struct snd_range              r = { .name = snd_name_of(lane->from, call->name),
-                                        .shapes = call->shapes,
-                                        .sequence = SND_NO_SEQUENCE,
-                                        .collective_sequence = SND_NO_SEQUENCE,
-                                        .claimed = claimed,
-                                        .is_op = true };
+/* Of spans, so many names are known by number; a trace with more has its spans go the long way. */
+#define LEAF_NAMES_MAX (1u << 16)
 
-    describe(&r, call);
-    snd_range_judge(a, lane, &r);
-    uint32_t kind = a->consumer.kind(a->consumer.user, lane, &r);
-    *known = (struct snd_known_call){ .flops = r.flops,
-                                      .kind = kind,
-                                      .known = kind != UINT32_MAX,
-                                      .has_sequence = call->flags & SND_CALL_SEQUENCE };
+static uint32_t span_names(const struct snd_process *process)
+{
+    return process->tables.file_names <= LEAF_NAMES_MAX ? process->tables.file_names : 0;
+}
+
+/* Asks the consumers what to call ranges like this one; false: out of memory. */
+static bool ask_kinds(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
+                      struct snd_known_leaf *known)
+{
+    uint32_t *kind = known->kinds;
+
+    snd_range_judge(a, lane, r);
+    known->flops = r->flops;
+    known->known = true;
+    SND_EACH_CONSUMER(a, c)
+    {
+        *kind = c->kind ? c->kind(c->user, lane, r) : 0;
+        known->known &= *kind++ != UINT32_MAX;
+    }
     if (!known->known)
         snd_assembly_stop(a);
     return known->known;
 }
 
-/* Those that are more than a call in a call go the long way. */
-static bool is_plain(const struct snd_assembly *a, const struct snd_lane *lane,
+/*
+ * Those that are more than a call in a call go the long way. So does what a person named, which is charged
+ * what other threads allocate meanwhile, unless nothing of theirs happens during a leaf.
+ */
+static bool is_plain(const struct snd_assembly *a, uint32_t name,
                      const struct snd_call_record *call)
 {
-    uint32_t name = snd_name_of(lane->from, call->name);
-
     return call->scope != SONDE_SCOPE_BACKWARD + 1 && !(call->flags & SND_CALL_ASYNC) &&
-           name != UINT32_MAX && !(a->name_flags[name] & SND_NAME_HIDDEN);
+           (call->scope != SONDE_SCOPE_USER + 1 || a->as_recorded) && name != UINT32_MAX &&
+           (a->as_recorded || !(a->name_flags[name] & SND_NAME_HIDDEN));
 }
 
-/* What is known of calls like this one; NULL: it goes the long way. */
-static __attribute__((noinline)) const struct snd_known_call *
-learn(struct snd_assembly *a, struct snd_lane *lane, const struct snd_leaf *leaf, bool claimed)
+/* What is known of ranges like this one; NULL: it goes the long way. */
+static __attribute__((noinline)) const struct snd_known_leaf *
+learn(struct snd_assembly *a, struct snd_lane *lane, const struct snd_leaf *leaf, bool claimed,
+      struct snd_known_leaf *known)
 {
-    struct snd_known_call *known = &lane->calls[2 * (size_t)leaf->id + claimed];
+    static const struct snd_call_record none;
+    const struct snd_call_record *call = leaf->is_call ? &lane->from->tables.calls[leaf->id].record
+                                                       : &none;
+    struct snd_range r = { .name = snd_name_of(lane->from, leaf->is_call ? call->name : leaf->id),
+                           .shapes = call->shapes,
+                           .sequence = SND_NO_SEQUENCE,
+                           .collective_sequence = SND_NO_SEQUENCE,
+                           .claimed = claimed,
+                           .is_op = leaf->is_call };
 
-    return is_plain(a, lane, &lane->from->tables.calls[leaf->id].record) &&
-                   ask_kind(a, lane, leaf, claimed, known)
-               ? known
-               : NULL;
+    if (!is_plain(a, r.name, call))
+        return NULL;
+    describe(&r, call);
+    known->has_sequence = call->flags & SND_CALL_SEQUENCE;
+    return ask_kinds(a, lane, &r, known) ? known : NULL;
 }
 
 /* The begin and the end. */
@@ -152,8 +167,11 @@ static bool on_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
             snd_range_judge(a, lane, &above->range);
         claimed = above->range.claimed || above->range.formula == SND_FLOPS_FOUND;
     }
-    const struct snd_known_call *known = &lane->calls[2 * (size_t)leaf->id + claimed];
-    if (!known->known && !(known = learn(a, lane, leaf, claimed)))
+    if (!leaf->is_call && leaf->id >= span_names(lane->from))
+        return false;
+    size_t number = leaf->is_call ? leaf->id : (size_t)lane->from->tables.call_count + leaf->id;
+    struct snd_known_leaf *known = &lane->leaves[2 * number + claimed];
+    if (!known->known && !learn(a, lane, leaf, claimed, known))
         return false;
     see_both(lane, leaf);
     lane->begins++;
@@ -163,31 +181,39 @@ static bool on_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
         add_to_parent(&parent->range, leaf, known->flops);
         if (parent->range.formula == SND_FLOPS_UNKNOWN)
             snd_range_learn(a, lane, &parent->range,
-                            lane->from->tables.calls[leaf->id].record.arguments);
+                            leaf->is_call ? lane->from->tables.calls[leaf->id].record.arguments
+                                          : 0);
     }
-    a->consumer.leaf(a->consumer.user, lane, leaf, known, above, parent);
+    const uint32_t *kind = known->kinds;
+    SND_EACH_CONSUMER(a, c)
+    {
+        if (c->leaf)
+            c->leaf(c->user, lane, leaf, known, *kind, above, parent);
+        kind++;
+    }
     return true;
 }
 
 bool snd_leaves_prepare(struct snd_assembly *a)
 {
-    a->calls = calloc((size_t)a->trace->process_count + 1, sizeof *a->calls);
-    for (uint32_t i = 0; a->calls && i < a->trace->process_count; i++) {
-        a->calls[i] = calloc(2 * (size_t)a->trace->processes[i].tables.call_count + 1,
-                             sizeof **a->calls);
-        if (!a->calls[i])
+    a->leaves = calloc((size_t)a->trace->process_count + 1, sizeof *a->leaves);
+    for (uint32_t i = 0; a->leaves && i < a->trace->process_count; i++) {
+        const struct snd_process *p = &a->trace->processes[i];
+        a->leaves[i] = calloc(2 * ((size_t)p->tables.call_count + span_names(p)) + 1,
+                              sizeof **a->leaves);
+        if (!a->leaves[i])
             return false;
     }
-    for (uint32_t i = 0; a->calls && i < a->trace->thread_count; i++)
-        a->lanes[i].calls = a->calls[a->lanes[i].process];
+    for (uint32_t i = 0; a->leaves && i < a->trace->thread_count; i++)
+        a->lanes[i].leaves = a->leaves[a->lanes[i].process];
     a->visitor.leaf = on_leaf;
-    return a->calls != NULL;
+    return a->leaves != NULL;
 }
 
 void snd_leaves_release(struct snd_assembly *a)
 {
-    for (uint32_t i = 0; a->calls && i < a->trace->process_count; i++)
-        free(a->calls[i]);
-    free(a->calls);
-    a->calls = NULL;
+    for (uint32_t i = 0; a->leaves && i < a->trace->process_count; i++)
+        free(a->leaves[i]);
+    free(a->leaves);
+    a->leaves = NULL;
 }

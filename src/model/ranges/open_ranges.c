@@ -36,7 +36,7 @@ struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *la
     r->range.collective_sequence = SND_NO_SEQUENCE;
     r->range.serial = ++lane->begins;
     r->range.is_op = is_op;
-    r->range.hidden = !a->consumer.as_recorded && (a->name_flags[number] & SND_NAME_HIDDEN) &&
+    r->range.hidden = !a->as_recorded && (a->name_flags[number] & SND_NAME_HIDDEN) &&
                       !(above && above->range.hidden);
     r->holds = false;
     r->attr_mask = 0;
@@ -54,7 +54,6 @@ struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *la
         return r;
     if (parent)
         parent->range.children++;
-    if (a->consumer.open)
-        a->consumer.open(a->consumer.user, lane, r, parent);
+    snd_range_call(&a->opens, lane, r, parent);
     return r;
 }

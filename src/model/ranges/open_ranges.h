@@ -5,7 +5,7 @@
  *     assembly.c          closes ranges, and hands them on
  *     open_ranges.c       opens them
  *     range_attributes.c  their attributes
- *     leaf_calls.c        ranges of frameworks, by their call records
+ *     leaf_calls.c        ranges of frameworks, by their call records; ranges with nothing inside
  *     torch_names.c       what names mean to torch
  *     pass_ranges.c       walks that open no ranges
  *
@@ -15,6 +15,13 @@
 #define SND_MODEL_RANGES_OPEN_RANGES_H
 
 #include "model/ranges/assembly.h"
+
+static inline void snd_range_call(const struct snd_range_calls *calls, struct snd_lane *lane,
+                                  struct snd_open_range *range, struct snd_open_range *parent)
+{
+    for (uint32_t i = 0; i < calls->count; i++)
+        calls->items[i].call(calls->items[i].user, lane, range, parent);
+}
 
 static inline struct snd_open_range *snd_innermost(const struct snd_lane *lane)
 {
@@ -66,6 +73,9 @@ static inline void snd_lane_settle(struct snd_assembly *a, struct snd_lane *lane
 }
 /* After it: whether the thread has one. */
 void snd_lane_named(struct snd_assembly *a, struct snd_lane *lane);
+/* Tells the consumers of it. */
+void snd_hand_attribute(const struct snd_assembly *a, struct snd_lane *lane,
+                        struct snd_open_range *open, uint8_t key);
 void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key,
                          uint64_t value);
 

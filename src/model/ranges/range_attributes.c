@@ -115,19 +115,20 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
     struct snd_open_range *open = snd_innermost(lane);
 
     if (key == SND_ATTR_COUNTED) { /* the thread's, not a range's */
-        if (a->consumer.counted)
-            a->consumer.counted(a->consumer.user, lane, value);
+        SND_EACH_CONSUMER(a, c)
+        if (c->counted)
+            c->counted(c->user, lane, value);
         return;
     }
     if (key == SND_ATTR_MODULE_CALL || key == SND_ATTR_MODULE_RETURN) { /* likewise */
-        if (a->consumer.module_call)
-            a->consumer.module_call(a->consumer.user, lane, key == SND_ATTR_MODULE_RETURN,
-                                    (uint32_t)value);
+        SND_EACH_CONSUMER(a, c)
+        if (c->module_call)
+            c->module_call(c->user, lane, key == SND_ATTR_MODULE_RETURN, (uint32_t)value);
         return;
     }
     if (!open || lane->deeper > 0)
         return;
-    if (a->consumer.as_recorded)
+    if (a->as_recorded)
         keep_attribute(open, key, value);
     bool was_named = open->range.scope == SONDE_SCOPE_USER;
     snd_lane_settle(a, lane);
@@ -137,8 +138,16 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
         lane->named += (uint32_t)is_named - (uint32_t)was_named;
         snd_lane_named(a, lane);
     }
-    if (a->consumer.attribute && key < 64 && (SND_ATTRS_HANDED >> key & 1))
-        a->consumer.attribute(a->consumer.user, lane, open, key);
+    if (key < 64 && (SND_ATTRS_HANDED >> key & 1))
+        snd_hand_attribute(a, lane, open, key);
+}
+
+void snd_hand_attribute(const struct snd_assembly *a, struct snd_lane *lane,
+                        struct snd_open_range *open, uint8_t key)
+{
+    SND_EACH_CONSUMER(a, c)
+    if (c->attribute)
+        c->attribute(c->user, lane, open, key);
 }
 
 /* Adds what a formula found to a range. */
@@ -176,7 +185,7 @@ void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct
     }
     if (!a->flops || r->hidden || !(a->name_flags[r->name] & SND_NAME_FORMULA))
         return;
-    if (a->consumer.flops == SONDE_FLOPS_FULL && r->claimed)
+    if (a->flops_mode == SONDE_FLOPS_FULL && r->claimed)
         return;
     r->formula = (uint8_t)snd_flops_of(a->flops, lane->process, r->name, r->shapes, r->arguments,
                                        &work);

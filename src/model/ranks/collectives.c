@@ -437,7 +437,7 @@ enum sonde_status snd_collectives_walk(struct sonde_trace *trace, struct snd_gro
     enum sonde_status status = m.launched ? snd_trace_devices(trace, &m.devices, err)
                                           : snd_fail(err, SONDE_E_NOMEM, "out of memory");
     if (status == SONDE_OK) {
-        status = snd_assemble(&m.assembly, trace, SONDE_BY_TIME, &consumer, err);
+        status = snd_assemble(&m.assembly, trace, SONDE_BY_TIME, &consumer, 1, err);
         if (status == SONDE_OK)
             hand_over_rest(&m);
         snd_assembly_release(&m.assembly);

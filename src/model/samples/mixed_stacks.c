@@ -354,12 +354,13 @@ static enum sonde_status assemble(struct ride *ride, bool has_keys, struct sonde
         consumer.attribute = on_attribute;
     }
     if (ride->has_ranges && has_keys) {
-        status = snd_assemble(&ride->assembly, ride->mixed->trace, SONDE_BY_TIME, &first, err);
+        status = snd_assemble(&ride->assembly, ride->mixed->trace, SONDE_BY_TIME, &first, 1, err);
         snd_assembly_release(&ride->assembly);
     }
     if (status == SONDE_OK) {
         status = snd_assemble(&ride->assembly, ride->mixed->trace,
-                              ride->has_ranges ? SONDE_BY_TIME : SONDE_BY_THREAD, &consumer, err);
+                              ride->has_ranges ? SONDE_BY_TIME : SONDE_BY_THREAD, &consumer, 1,
+                              err);
         snd_assembly_release(&ride->assembly);
     }
     return status;
@@ -382,8 +383,8 @@ enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace,
     if (!m->failed)
         find_python(m);
     ride.has_ranges = has_lanes(trace);
-    if (!m->failed && (ride.has_ranges || trace->rider))
-        status = assemble(&ride, kinds->events[SND_EV_END_KEY], err);
+    if (!m->failed && (ride.has_ranges || trace->waiting))
+        status = assemble(&ride, kinds->crossing_end, err);
     else if (!m->failed)
         status = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &ride, err);
     if (status == SONDE_OK && m->failed)

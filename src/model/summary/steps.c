@@ -112,25 +112,46 @@ bool snd_steps_is_compilation(const char *name, size_t length)
 }
 
 /* A thread's times never fall, so its place among the steps only moves on. */
-static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                    struct snd_open_range *parent)
+static void count_range(struct counting *counting, const struct snd_lane *lane, int64_t start_ns,
+                        bool compiles)
 {
-    struct counting       *counting = user;
     const uint32_t        *first = &counting->steps->first[lane->process];
     struct sonde_step_row *rows = counting->steps->rows;
     uint32_t              *at = &counting->current[lane->thread];
 
-    (void)parent;
     if (*at < first[0])
         *at = first[0];
-    while (*at + 1 < first[1] && rows[*at + 1].start_ns <= range->range.start_ns)
+    while (*at + 1 < first[1] && rows[*at + 1].start_ns <= start_ns)
         ++*at;
-    if (*at >= first[1] || rows[*at].start_ns > range->range.start_ns)
+    if (*at >= first[1] || rows[*at].start_ns > start_ns)
         return;
     rows[*at].ranges++;
-    const struct snd_text *name = &counting->trace->names.items[range->range.name];
-    if (snd_steps_is_compilation(name->bytes, name->length))
+    if (compiles)
         rows[*at].part = SONDE_STEP_COMPILES;
+}
+
+static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    const struct counting *counting = user;
+    const struct snd_text *name = &counting->trace->names.items[shared->name];
+
+    (void)lane;
+    return snd_steps_is_compilation(name->bytes, name->length);
+}
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    (void)parent;
+    count_range(user, lane, range->range.start_ns, on_kind(user, lane, &range->range));
+}
+
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_leaf *known, uint32_t kind,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
+{
+    (void)known, (void)above, (void)parent;
+    count_range(user, lane, leaf->start_ns, kind != 0);
 }
 
 /* What the GPU was asked for in a step counts for it, whenever it was done. */
@@ -201,17 +222,20 @@ enum sonde_status snd_steps_count(struct snd_steps *steps, struct sonde_trace *t
                                   struct sonde_error *err)
 {
     struct counting           counting = { .steps = steps, .trace = trace };
-    const struct snd_consumer consumer = {
-        .user = &counting, .flops = SONDE_FLOPS_NONE, .open = on_open, .close = on_close
-    };
-    struct snd_assembly assembly;
+    const struct snd_consumer consumer = { .user = &counting,
+                                           .any_flops = true,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .kind = on_kind,
+                                           .leaf = on_leaf };
+    struct snd_assembly       assembly;
 
     if (steps->count == 0)
         return SONDE_OK;
     counting.current = calloc((size_t)trace->thread_count + 1, sizeof *counting.current);
     if (!counting.current)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the steps");
-    enum sonde_status status = snd_assemble(&assembly, trace, SONDE_BY_THREAD, &consumer, err);
+    enum sonde_status status = snd_assemble(&assembly, trace, SONDE_BY_THREAD, &consumer, 1, err);
     snd_assembly_release(&assembly);
     free(counting.current);
     if (status == SONDE_OK)

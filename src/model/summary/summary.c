@@ -2,7 +2,7 @@
 /*
  * model/summary/summary.c - totals, threads, steps and the ledger.
  *
- * One walk, or none of its own: the summary rides along with a model's (struct snd_rider). A
+ * One walk, or none of its own: the summary waits at the trace for a model's, of which it is a consumer then. A
  * second one only if steps are wanted and there are some (steps.h): a thread's chunks may be read
  * before the step that they belong to.
  */
@@ -37,48 +37,20 @@ struct sonde_summary {
     uint64_t                    compiled;  /* runs of inductor's code in a module, undivided */
     uint64_t       *divided;    /* of each thread: ranges of the present run that have a module */
     int64_t        *uncounted;  /* self time of each name's ranges without FLOPs */
+    uint8_t        *meanings;   /* enum meaning of each name, once one was met */
     int64_t         self_ns;    /* of all */
     int64_t        *covered_ns; /* of each thread: until when it is counted as busy */
     struct sampled *sampled;    /* of each thread that has samples */
     bool            has_shapes;
     struct sonde_ledger_item  ledger[SND_LEDGER_COUNT];
     size_t                    ledger_count;
-    struct snd_rider          rider;
-    struct snd_assembly_stats stats; /* of the walk */
-    uint32_t                  loans; /* of a shared one, not given back */
-    bool                      out_of_memory;
+    struct snd_consumer       consumer;
+    struct snd_assembly_stats stats;                  /* of the walk */
+    uint32_t                  loans;                  /* of a shared one, not given back */
+    bool                      is_done, out_of_memory; /* done: the walk went to its end */
 };
 
 /* -------------------------------------------------------------- first walk */
-
-/* An operator that computes, whose FLOPs are unknown. */
-static void note_uncounted(struct sonde_summary *s, const struct snd_range *r)
-{
-    const struct snd_text *name = &s->trace->names.items[r->name];
-    int64_t                self_ns = snd_sub(r->total_ns, r->child_ns);
-
-    s->self_ns = snd_add(s->self_ns, self_ns);
-    s->has_shapes |= r->shapes != 0;
-    if (r->claimed || r->formula == SND_FLOPS_FOUND || r->formula == SND_FLOPS_NO_WORK ||
-        r->child_flops > 0 || r->scope != SONDE_SCOPE_FUNCTION ||
-        !snd_flops_is_operator((struct sonde_text){ name->bytes, name->length }))
-        return;
-    s->uncounted[r->name] = snd_add(s->uncounted[r->name], self_ns);
-}
-
-/* Ranges that lie in no other may still overlap: what one has covered counts once. */
-static void add_busy(struct sonde_summary *s, const struct snd_lane *lane,
-                     const struct snd_range *r)
-{
-    int64_t *covered = &s->covered_ns[lane->thread];
-    int64_t  end = snd_add(r->start_ns, r->total_ns);
-    int64_t  start = r->start_ns > *covered ? r->start_ns : *covered;
-
-    if (end <= start)
-        return;
-    s->threads[lane->thread].busy_ns = snd_add(s->threads[lane->thread].busy_ns, end - start);
-    *covered = end;
-}
 
 /* "## Call CompiledFxGraph ID ##": inductor's code runs, of whatever modules it was made from. */
 static bool is_compiled(const struct snd_text *name)
@@ -89,32 +61,110 @@ static bool is_compiled(const struct snd_text *name)
            memcmp(name->bytes, begin, sizeof begin - 1) == 0;
 }
 
+/* What a name stands for; 0: nobody has asked yet. */
+enum meaning { MEANS_JUDGED = 1, MEANS_OPERATOR = 2, MEANS_COMPILED = 4 };
+
+static unsigned judge_name(struct sonde_summary *s, uint32_t number)
+{
+    const struct snd_text *name = &s->trace->names.items[number];
+
+    if (s->meanings[number] == 0)
+        s->meanings[number] =
+            (uint8_t)(MEANS_JUDGED |
+                      (snd_flops_is_operator((struct sonde_text){ name->bytes, name->length })
+                           ? MEANS_OPERATOR
+                           : 0) |
+                      (is_compiled(name) ? MEANS_COMPILED : 0));
+    return s->meanings[number];
+}
+
+/* An operator that computes, whose FLOPs are unknown. */
+static bool is_uncounted(struct sonde_summary *s, const struct snd_range *r)
+{
+    return !r->claimed && r->formula != SND_FLOPS_FOUND && r->formula != SND_FLOPS_NO_WORK &&
+           r->child_flops <= 0 && r->scope == SONDE_SCOPE_FUNCTION &&
+           judge_name(s, r->name) & MEANS_OPERATOR;
+}
+
+/* Ranges that lie in no other may still overlap: what one has covered counts once. */
+static void add_busy(struct sonde_summary *s, const struct snd_lane *lane, int64_t start,
+                     int64_t end)
+{
+    int64_t *covered = &s->covered_ns[lane->thread];
+
+    start = start > *covered ? start : *covered;
+    if (end <= start)
+        return;
+    s->threads[lane->thread].busy_ns = snd_add(s->threads[lane->thread].busy_ns, end - start);
+    *covered = end;
+}
+
 /* A run of compiled code in a module is undivided if nothing in it has a module from the compiler. */
-static void note_compiled(struct sonde_summary *s, const struct snd_lane *lane,
-                          const struct snd_range *r)
+static void note_compiled(struct sonde_summary *s, const struct snd_lane *lane, bool is_part,
+                          bool is_run, bool has_module)
 {
     uint64_t *divided = &s->divided[lane->thread];
 
-    *divided += r->compiled != 0;
-    if (!is_compiled(&s->trace->names.items[r->name]))
+    *divided += is_part;
+    if (!is_run)
         return;
-    s->compiled += r->module != 0 && *divided == 0;
+    s->compiled += has_module && *divided == 0;
     *divided = 0;
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
+    struct sonde_summary    *s = user;
+    const struct snd_range  *r = &range->range;
+    struct sonde_thread_row *row = &s->threads[lane->thread];
+    int64_t                  self_ns = snd_sub(r->total_ns, r->child_ns);
+
+    row->ranges++;
+    if (r->is_async)
+        row->waiting_ns = snd_add(row->waiting_ns, r->total_ns);
+    else if (!parent)
+        add_busy(s, lane, r->start_ns, snd_add(r->start_ns, r->total_ns));
+    s->self_ns = snd_add(s->self_ns, self_ns);
+    s->has_shapes |= r->shapes != 0;
+    if (is_uncounted(s, r))
+        s->uncounted[r->name] = snd_add(s->uncounted[r->name], self_ns);
+    note_compiled(s, lane, r->compiled != 0, judge_name(s, r->name) & MEANS_COMPILED,
+                  r->module != 0);
+}
+
+/* A kind of leaves is its name and what is asked of each: so many bits. */
+enum { LEAF_UNCOUNTED = 1, LEAF_COMPILED = 2, LEAF_IS_RUN = 4, LEAF_HAS_MODULE = 8, LEAF_BITS = 4 };
+
+static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
     struct sonde_summary *s = user;
 
+    (void)lane;
+    s->has_shapes |= shared->shapes != 0;
+    return shared->name << LEAF_BITS | (is_uncounted(s, shared) ? LEAF_UNCOUNTED : 0) |
+           (shared->compiled != 0 ? LEAF_COMPILED : 0) |
+           (judge_name(s, shared->name) & MEANS_COMPILED ? LEAF_IS_RUN : 0) |
+           (shared->module != 0 ? LEAF_HAS_MODULE : 0);
+}
+
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_leaf *known, uint32_t kind,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
+{
+    struct sonde_summary *s = user;
+    int64_t               ns = snd_sub(leaf->end_ns, leaf->start_ns);
+    int64_t              *uncounted = &s->uncounted[kind >> LEAF_BITS];
+
+    (void)known, (void)above;
     s->threads[lane->thread].ranges++;
-    if (range->range.is_async)
-        s->threads[lane->thread].waiting_ns = snd_add(s->threads[lane->thread].waiting_ns,
-                                                      range->range.total_ns);
-    else if (!parent)
-        add_busy(s, lane, &range->range);
-    note_uncounted(s, &range->range);
-    note_compiled(s, lane, &range->range);
+    if (!parent)
+        add_busy(s, lane, leaf->start_ns, leaf->end_ns);
+    s->self_ns = snd_add(s->self_ns, ns);
+    if (kind & LEAF_UNCOUNTED)
+        *uncounted = snd_add(*uncounted, ns);
+    if (kind & (LEAF_COMPILED | LEAF_IS_RUN))
+        note_compiled(s, lane, kind & LEAF_COMPILED, kind & LEAF_IS_RUN, kind & LEAF_HAS_MODULE);
 }
 
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
@@ -221,6 +271,7 @@ static void on_end(void *user, const struct snd_assembly *assembly)
 {
     struct sonde_summary *s = user;
 
+    s->is_done = true;
     fill_threads(s, assembly);
     s->stats = assembly->stats;
     s->totals.events = s->stats.walk.events - s->stats.gaps;
@@ -292,32 +343,37 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
     if (!s)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     s->trace = trace;
-    s->rider = (struct snd_rider){
-        .consumer = { .user = s, .close = on_close, .memory = on_memory, .other = on_other },
-        .end = on_end
-    };
+    s->consumer = (struct snd_consumer){ .user = s,
+                                         .flops = SONDE_FLOPS_FULL,
+                                         .close = on_close,
+                                         .memory = on_memory,
+                                         .other = on_other,
+                                         .kind = on_kind,
+                                         .leaf = on_leaf,
+                                         .end = on_end };
     s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
     s->uncounted = calloc((size_t)trace->names.count + 1, sizeof *s->uncounted);
+    s->meanings = calloc((size_t)trace->names.count + 1, sizeof *s->meanings);
     s->covered_ns = calloc((size_t)trace->thread_count + 1, sizeof *s->covered_ns);
     s->divided = calloc((size_t)trace->thread_count + 1, sizeof *s->divided);
     s->sampled = calloc((size_t)trace->thread_count + 1, sizeof *s->sampled);
-    if (!s->covered_ns || !s->divided || !s->sampled || !s->threads || !s->uncounted) {
+    if (!s->covered_ns || !s->divided || !s->sampled || !s->threads || !s->uncounted ||
+        !s->meanings) {
         sonde_summary_free(s);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     }
     for (uint32_t i = 0; i < trace->thread_count; i++)
         s->covered_ns[i] = INT64_MIN;
-    trace->rider = &s->rider;
+    trace->waiting = &s->consumer;
     *out = s;
     return SONDE_OK;
 }
 
-/* A walk for the rider alone. */
+/* No model has walked over the trace. */
 static enum sonde_status walk_alone(struct sonde_summary *s, struct sonde_error *err)
 {
-    const struct snd_consumer nobody = { .flops = SONDE_FLOPS_FULL };
-    struct snd_assembly       assembly;
-    enum sonde_status status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &nobody, err);
+    struct snd_assembly assembly;
+    enum sonde_status   status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, NULL, 0, err);
 
     snd_assembly_release(&assembly);
     return status;
@@ -327,9 +383,8 @@ enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct
 {
     if (s == s->trace->summary)
         return SONDE_OK;
-    enum sonde_status status = s->rider.done ? SONDE_OK : walk_alone(s, err);
+    enum sonde_status status = s->is_done ? SONDE_OK : walk_alone(s, err);
 
-    s->trace->rider = NULL;
     if (status == SONDE_OK && (s->out_of_memory || !snd_steps_measure(&s->steps, s->trace)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     if (status == SONDE_OK && steps)
@@ -368,11 +423,12 @@ void sonde_summary_free(struct sonde_summary *s)
     }
     if (s->trace->summary == s)
         s->trace->summary = NULL;
-    if (s->trace->rider == &s->rider)
-        s->trace->rider = NULL;
+    if (s->trace->waiting == &s->consumer)
+        s->trace->waiting = NULL;
     free(s->threads);
     snd_steps_release(&s->steps);
     free(s->uncounted);
+    free(s->meanings);
     free(s->covered_ns);
     free(s->divided);
     free(s->sampled);

@@ -2,7 +2,7 @@
 /*
  * model/summary/summary.h - a summary that needs no walk of its own.
  *
- *     snd_summary_begin(trace, &summary, err);   it rides along with the next whole walk
+ *     snd_summary_begin(trace, &summary, err);   it is a consumer of the next walk of a model
  *     ... a model of the trace is made ...
  *     snd_summary_finish(summary, false, err);   walks only if no model did
  *

@@ -154,14 +154,16 @@ size_t snd_deliver_leaves(struct snd_walker *w, struct snd_place *place, const u
     if (!t || t->last_ns == INT64_MIN)
         return 0;
     struct snd_leaf leaf = { .has_sequence = place->has_sequence, .sequence = place->sequence };
-    for (; at + 2 <= count && SND_EVENT_KIND(words[at]) == SND_EV_CALL && !v->stop; at += 2) {
+    for (; at < count && snd_is_leaf(words + at, count - at) && !v->stop; at += 2) {
         uint64_t begin = snd_time_extend(SND_EVENT_TIME56(words[at]), t->last_raw);
         uint32_t ticks = SND_SPAN_TICKS(words[at + 1]);
         uint64_t end = begin + ticks;
 
         leaf.id = SND_LOW(words[at + 1]);
-        if (ticks == 0 || begin >= until || begin < p->valid_from || end > place->leaf_limit ||
-            end < begin || end >= end_until || leaf.id >= p->tables.call_count)
+        leaf.is_call = SND_EVENT_KIND(words[at]) == SND_EV_CALL;
+        if (begin >= until || begin < p->valid_from || end > place->leaf_limit || end < begin ||
+            end >= end_until ||
+            leaf.id >= (leaf.is_call ? p->tables.call_count : p->tables.file_names))
             break;
         leaf.start_ns = snd_scale_ns(&p->scale, begin);
         leaf.end_ns = snd_scale_ns(&p->scale, end);

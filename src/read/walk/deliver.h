@@ -38,7 +38,7 @@ struct snd_place {
     bool                      has_sequence; /* one was seen in this chunk, for this thread */
     uint32_t                  first_own;    /* string id of the chunk's first own name */
     uint32_t                  own, own_at_thread; /* names seen; at the last THREAD */
-    uint64_t leaf_limit; /* raw clock up to which calls may go by snd_deliver_leaves(); 0: none */
+    uint64_t leaf_limit; /* raw clock up to which leaves may go by snd_deliver_leaves(); 0: none */
     const uint8_t *ways; /* enum snd_way, by kind */
     uint64_t      *counted; /* its process's element of walker->seen */
 };
@@ -56,8 +56,16 @@ void snd_place_start(struct snd_walker *walker, struct snd_place *place,
                      const struct snd_process *process, const struct snd_chunk_ref *chunk);
 /* Goes over to the thread of that id. */
 void snd_place_switch(struct snd_walker *walker, struct snd_place *place, uint32_t thread_id);
+/* Whether the first of `count` words is a range that has its duration in it. */
+static inline bool snd_is_leaf(const uint64_t *words, size_t count)
+{
+    uint8_t kind = SND_EVENT_KIND(words[0]);
+
+    return (kind == SND_EV_CALL || kind == SND_EV_SPAN) && count >= 2 &&
+           SND_SPAN_TICKS(words[1]) != 0;
+}
 /*
- * Delivers the calls in `words`, of which there are `count`, up to the first event that is none, is not
+ * Delivers the calls and spans in `words`, of which there are `count`, up to the first event that is none, is not
  * closed, begins at the raw clock `until` or later, ends at `end_until` or later, or that the visitor
  * does not take. Returns how many words they were. Only where place->leaf_limit is not 0.
  */

@@ -6,42 +6,72 @@
 #include "format/fields.h"
 #include "read/file/cursor.h"
 
-/* Kinds of which more is noted than that they are there. */
-static const bool has_more[256] = {
-    [SND_EV_ATTR] = true,
-    [SND_EV_ATTR64] = true,
-    [SND_EV_FREE] = true,
+struct look {
+    struct snd_kinds *kinds;
+    struct snd_map    keys; /* (process, key) of ranges that one may end: to their thread */
+    uint32_t          process, thread;
+    bool              failed; /* memory ran out */
 };
 
-static void note_more(struct snd_kinds *kinds, const uint64_t *words)
+/* Kinds of which more is noted than that they are there. */
+static const bool has_more[256] = {
+    [SND_EV_ATTR] = true,    [SND_EV_ATTR64] = true, [SND_EV_FREE] = true,
+    [SND_EV_END_KEY] = true, [SND_EV_THREAD] = true,
+};
+
+static void note_attr(struct look *look, uint8_t key, uint64_t value)
 {
-    if (SND_EVENT_KIND(words[0]) == SND_EV_FREE)
-        kinds->unsized_free |= words[3] == 0 && words[2] != 0;
-    else
-        kinds->attrs[SND_ATTR_KEY(words[0])] = true;
+    look->kinds->attrs[key] = true;
+    if (key == SND_ATTR_KEY && !look->kinds->crossing_end)
+        look->failed |= !snd_map_put(&look->keys, (struct snd_key){ look->process, value, 0 },
+                                     look->thread);
+}
+
+static void note_more(struct look *look, const uint64_t *words)
+{
+    uint32_t begun;
+
+    switch (SND_EVENT_KIND(words[0])) {
+    case SND_EV_FREE:
+        look->kinds->unsized_free |= words[3] == 0 && words[2] != 0;
+        break;
+    case SND_EV_THREAD:
+        look->thread = SND_LOW(words[1]);
+        break;
+    case SND_EV_END_KEY:
+        look->kinds->crossing_end |=
+            !snd_map_take(&look->keys, (struct snd_key){ look->process, words[1], 0 }, &begun) ||
+            begun != look->thread;
+        break;
+    case SND_EV_ATTR:
+        note_attr(look, SND_ATTR_KEY(words[0]), SND_ATTR_VALUE(words[0]));
+        break;
+    default:
+        note_attr(look, SND_ATTR_KEY(words[0]), words[1]);
+    }
 }
 
 /* Notes the event at `words`; returns where the next one is. */
-static inline const uint64_t *note(struct snd_kinds *kinds, const uint64_t *words)
+static inline const uint64_t *note(struct look *look, const uint64_t *words)
 {
     uint8_t kind = SND_EVENT_KIND(*words);
 
-    kinds->events[kind] = true;
+    look->kinds->events[kind] = true;
     if (has_more[kind])
-        note_more(kinds, words);
+        note_more(look, words);
     return words + SND_KIND_WORDS(kind);
 }
 
 /* Every event of the trace comes here, so that as little as can be is done with most of them. */
-static void look_at(struct snd_kinds *kinds, struct snd_cursor *c)
+static void look_at(struct look *look, struct snd_cursor *c)
 {
     do {
         const uint64_t *at = c->words + c->at, *end = c->words + c->count;
         if (c->count > SND_EVENT_WORDS_MAX)
             for (const uint64_t *whole = end - SND_EVENT_WORDS_MAX; at < whole && *at != 0;)
-                at = note(kinds, at);
+                at = note(look, at);
         while (at < end && *at != 0 && SND_KIND_WORDS(SND_EVENT_KIND(*at)) <= (size_t)(end - at))
-            at = note(kinds, at);
+            at = note(look, at);
         c->at = (size_t)(at - c->words);
         if (at < end && *at == 0)
             return;
@@ -51,6 +81,7 @@ static void look_at(struct snd_kinds *kinds, struct snd_cursor *c)
 static enum sonde_status look_at_all(const struct sonde_trace *trace, struct snd_kinds *kinds,
                                      struct sonde_error *err)
 {
+    struct look       look = { .kinds = kinds };
     struct snd_cursor cursor = { 0 };
     struct snd_codec *codec = NULL;
     enum sonde_status status = SONDE_OK;
@@ -59,12 +90,17 @@ static enum sonde_status look_at_all(const struct sonde_trace *trace, struct snd
         const struct snd_process *p = &trace->processes[i];
         for (uint32_t k = 0; k < p->lane_count && status == SONDE_OK; k++) {
             status = snd_cursor_open(&cursor, p, &p->lanes[k], SND_WINDOW_WALK, &codec, err);
+            look.process = i;
+            look.thread = p->lanes[k].thread;
             if (status == SONDE_OK)
-                look_at(kinds, &cursor);
+                look_at(&look, &cursor);
         }
     }
     snd_cursor_release(&cursor);
     snd_codec_free(codec);
+    snd_map_release(&look.keys);
+    if (status == SONDE_OK && look.failed)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the kinds of events");
     return status;
 }
 

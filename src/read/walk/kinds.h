@@ -18,6 +18,7 @@ struct snd_kinds {
     bool events[256];  /* by kind: SND_EV_ */
     bool attrs[256];   /* by key, of ATTR and ATTR64; those of call records are in the tables */
     bool unsized_free; /* there is a FREE of an address that does not have its size */
+    bool crossing_end; /* an END_KEY may end a range of another thread */
 };
 
 /* `out` is the trace's. Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */

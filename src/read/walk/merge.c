@@ -319,15 +319,6 @@ static bool deliver_next(struct merge *m, struct stream *s, uint64_t until)
     return good;
 }
 
-/* Whether the next event is a call that has its duration in it. */
-static inline bool is_leaf(const struct snd_cursor *c)
-{
-    const uint64_t *words = c->words + c->at;
-
-    return SND_EVENT_KIND(words[0]) == SND_EV_CALL && c->count - c->at >= 2 &&
-           SND_SPAN_TICKS(words[1]) != 0;
-}
-
 /*
  * Delivers the events whose raw clock is below `until`: those before it whatever their nanoseconds, so
  * that none are made to compare them. False when the chunk is damaged or the walk is to stop.
@@ -347,7 +338,7 @@ static bool run_below(struct merge *m, struct stream *s, uint64_t until)
         if (c->at >= c->count || words[0] == 0 || !s->place.thread)
             return true;
         uint8_t kind = SND_EVENT_KIND(words[0]);
-        if (s->place.leaf_limit != 0 && is_leaf(c)) {
+        if (s->place.leaf_limit != 0 && snd_is_leaf(words, c->count - c->at)) {
             size_t taken = snd_deliver_leaves(w, &s->place, words, c->count - c->at, until,
                                               leaf_end_until(w, until));
             c->at += taken;

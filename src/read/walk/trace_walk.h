@@ -17,10 +17,11 @@
 #include "read/file/cursor.h"
 #include "read/reader.h"
 
-/* A CALL that has its duration in it: a range without anything inside. */
+/* A CALL or SPAN that has its duration in it: a range without anything inside. */
 struct snd_leaf {
     int64_t  start_ns, end_ns;
-    uint32_t id;           /* of the call record, which there is */
+    uint32_t id;           /* of the call record, or of the span's name, which there is */
+    bool     is_call;      /* not a span */
     bool     has_sequence; /* the chunk has told one, of calls whose record has the flag */
     uint64_t sequence;
 };
@@ -46,9 +47,9 @@ struct snd_visitor {
     void (*call)(void *user, uint32_t thread, int64_t ns, const struct snd_table_call *call,
                  const uint64_t *sequence);
     /*
-     * May be NULL; asked in walks by time alone. In place of call and end, at the time of the begin.
-     * Other threads' events until the end come after it; `leaf_in_order`: there are none, a call that
-     * has some is not a leaf. False: not taken; then call and end follow.
+     * May be NULL. In place of call or begin, and end, at the time of the begin. Other threads' events
+     * until the end come after it; `leaf_in_order`: there are none, a range that has some is not a leaf.
+     * False: not taken; then call or begin, and end follow.
      */
     bool (*leaf)(void *user, uint32_t thread, const struct snd_leaf *leaf);
     /*
