@@ -77,8 +77,6 @@ void snd_map_event(struct snd_importer *im);
 /* The lane of an event; a text or a large number gets one of its own. */
 uint64_t snd_map_lane(struct snd_importer *im, struct snd_span pid, struct snd_span tid);
 void     snd_map_add(struct snd_importer *im, const struct snd_item *item);
-/* An event that has no place in a trace: counted by its phase and category. */
-void snd_map_nowhere(struct snd_importer *im);
 /* A string's id; of a JSON string its characters. */
 uint32_t snd_map_string(struct snd_importer *im, struct snd_span value);
 /* Arguments without a place of their own, as a JSON object; 0: none, or there is no more room for such. */

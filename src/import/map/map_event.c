@@ -59,7 +59,8 @@ void snd_map_add(struct snd_importer *im, const struct snd_item *item)
         im->status = im->items.failed_memory ? SONDE_E_NOMEM : SONDE_E_IO;
 }
 
-void snd_map_nowhere(struct snd_importer *im)
+/* An event that has no place in a trace: counted by its phase and category. */
+static void count_nowhere(struct snd_importer *im)
 {
     struct snd_trace_event *e = &im->event;
     struct snd_span         inside = { "", 0 };
@@ -603,7 +604,7 @@ void snd_map_event(struct snd_importer *im)
         map_async(im, start, e->phase == 'b' || e->phase == 'S');
         return;
     default:
-        snd_map_nowhere(im);
+        count_nowhere(im);
         return;
     }
 }
