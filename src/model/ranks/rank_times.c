@@ -501,7 +501,7 @@ enum sonde_status snd_rank_times_make(struct sonde_trace *trace, struct snd_rank
     m.threads = calloc((size_t)trace->thread_count + 1, sizeof *m.threads);
     m.states = calloc((size_t)trace->process_count + 1, sizeof *m.states);
     m.failed = !m.times || !m.threads || !m.states || !make_rows(&m);
-    if (!m.failed)
+    if (!m.failed && m.times->count > 0) /* a process alone is no job: not walked for it */
         status = snd_collectives_walk(trace, &m.times->groups, &watcher, err);
     if (status == SONDE_OK && !m.failed) {
         finish_rows(&m);
