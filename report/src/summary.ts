@@ -9,6 +9,33 @@ import { totalsList } from "./tables";
 const find = (trace: Trace, name: string): View | undefined =>
   trace.views.find((entry) => entry.document.view === name && entry.group === "")?.document;
 
+/** What is slow for a known reason: the numbers, the place, what to try. None: no section. */
+function advice(view: View | undefined): HTMLElement | null {
+  const table = view?.sections.find((section) => section.key === "advice");
+  if (!table || table.rows.length === 0) return null;
+  const list = el("ol.advice");
+  for (const row of table.rows) {
+    const [name, text, place, tries, link] = ["name", "text", "place", "try", "link"].map((key) =>
+      String(cellOf(table, row, key) ?? ""),
+    );
+    list.append(
+      el(
+        "li",
+        { "data-name": name },
+        el("a", { href: `#${link}` }, text),
+        ...(place ? [el("p.place", {}, el("code", {}, place))] : []),
+        el("p", {}, tries),
+      ),
+    );
+  }
+  return el(
+    "section",
+    { "aria-labelledby": "advice" },
+    el("h2", { id: "advice" }, table.title ?? "What to try"),
+    list,
+  );
+}
+
 function highlights(trace: Trace): HTMLElement {
   const list = el("ol.highlights");
   for (const highlight of trace.head.highlights)
@@ -183,6 +210,7 @@ export function summaryPart(trace: Trace): Part {
         el("h1", { id: "summary-title" }, trace.head.processes[0]?.title || "Summary"),
         about(summary),
       ),
+      advice(summary),
       highlights(trace),
       hottest(summary),
       sampled(

@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/run/run_folder.h"
 #include "cli/options/try_report.h"
+#include "model/highlights/advice.h"
 
 /* ------------------------------------------------------------- the values */
 
@@ -273,6 +274,27 @@ static void list_views(const struct snd_after_run *after, const char *trace,
     }
 }
 
+/* Whether the trace has a pattern that there is advice for: of a program without one nothing is printed. */
+static bool has_advice(const char *trace)
+{
+    struct sonde_trace   *opened;
+    struct sonde_summary *summary;
+    struct snd_advices   *advices = malloc(sizeof *advices);
+    struct sonde_error    err;
+    bool                  found = false;
+
+    if (advices && sonde_trace_open(trace, &opened, &err) == SONDE_OK) {
+        if (sonde_summary_new(opened, &summary, &err) == SONDE_OK) {
+            found = snd_advice_find(opened, summary, advices, &err) == SONDE_OK &&
+                    advices->count > 0;
+            sonde_summary_free(summary);
+        }
+        sonde_trace_close(opened);
+    }
+    free(advices);
+    return found;
+}
+
 static bool show(const struct snd_after_run *after, const char *trace)
 {
     struct sonde_buffer list = { 0 };
@@ -285,6 +307,11 @@ static bool show(const struct snd_after_run *after, const char *trace)
     const char *name = list.length ? strtok_r(list.bytes, ",", &rest) : NULL;
     for (; name; name = strtok_r(NULL, ",", &rest), first = false)
         done &= show_one(after, trace, name, first);
+    if (after->print && (!after->view || after->unasked) && list.length > 0 && !after->shown.json &&
+        !after->shown.csv && has_advice(trace)) {
+        printf("\n");
+        done &= show_one(after, trace, "advice", false);
+    }
     done &= !list.failed;
     sonde_buffer_release(&list);
     return done;

@@ -18,10 +18,11 @@
 struct snd_after_run {
     const char          *output; /* the value of -o, or NULL */
     bool                 print;
-    const char          *view;  /* views to show, separated by commas; NULL: all with data */
-    const char          *aside; /* without `print`: a view that is shown on stderr, or NULL */
-    bool                 quiet; /* do not say where the trace of a `print` is kept */
-    struct snd_view_args shown; /* its sort key applies to the first view only */
+    const char          *view;    /* views to show, separated by commas; NULL: all with data */
+    bool                 unasked; /* `view` is what the modes show: nobody named one */
+    const char          *aside;   /* without `print`: a view that is shown on stderr, or NULL */
+    bool                 quiet;   /* do not say where the trace of a `print` is kept */
+    struct snd_view_args shown;   /* its sort key applies to the first view only */
     /* Set by _place, when `output` is not to be a trace: */
     const struct sonde_exporter_info *format;
     bool                              is_kept; /* the trace itself stays: set by _place */

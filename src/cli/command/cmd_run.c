@@ -269,6 +269,7 @@ static int run_checked(const struct snd_command *self, struct snd_run_args *args
         status = snd_after_run_check_sort(self, &args->after, snd_buf_string(&views));
     if (status < 0 && (path.failed || path.length == 0))
         status = snd_usage_error(self, "--output: expected a file name, got ''");
+    args->after.unasked = !args->after.view;
     if (!args->after.view && !args->probes.unasked)
         args->after.view = snd_buf_string(&views);
     args->after.quiet = args->quiet;

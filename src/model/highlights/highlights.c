@@ -11,6 +11,7 @@
 #include "base/text/buf.h"
 #include "base/text/plural.h"
 #include "model/gpu/gpu.h"
+#include "model/highlights/amounts.h"
 #include "model/memory/heap_stacks.h"
 #include "model/summary/summary.h"
 #include "read/said/trace_metadata.h"
@@ -21,44 +22,6 @@
 #define SLOW_TIMES 2.0  /* a step is slow that takes this many times the median: "twice" */
 #define ODD_TIMES 10.0  /* one call is odd that takes this many times the mean ... */
 #define ODD_PERCENT 2.0 /* ... and this much of the time */
-
-/* A number of `ns` or bytes with its unit. */
-struct amount {
-    char text[40];
-};
-
-/* As the reports write it. */
-static struct amount show_time(int64_t ns)
-{
-    struct amount amount;
-    char          text[SND_NUMBER_MAX];
-
-    snprintf(amount.text, sizeof amount.text, "%s", snd_time_text(text, (double)ns / 1e3, ""));
-    return amount;
-}
-
-static struct amount show_bytes(int64_t bytes)
-{
-    static const struct {
-        double      size;
-        const char *name;
-    } units[] = { { 1073741824.0, "GB" }, { 1048576.0, "MB" }, { 1024.0, "KB" }, { 1.0, "B" } };
-    struct amount amount = { "0 B" };
-
-    for (size_t i = 0; i < SND_COUNT_OF(units); i++) {
-        if ((double)bytes >= units[i].size) {
-            snprintf(amount.text, sizeof amount.text, i < 3 ? "%.2f %s" : "%.0f %s",
-                     (double)bytes / units[i].size, units[i].name);
-            break;
-        }
-    }
-    return amount;
-}
-
-static double percent(int64_t part, int64_t whole)
-{
-    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
-}
 
 /* The next one, or NULL when there are enough. */
 static struct snd_highlight *add(struct snd_highlights *highlights, const char *link)
@@ -112,7 +75,7 @@ static void name_rows(char *text, size_t size, const struct sonde_average *rows,
 
     for (size_t i = 0; i < count && i < NAMES_SHOWN && length < size; i++)
         length += (size_t)snprintf(text + length, size - length, "%s%.*s %.1f %%", i ? ", " : "",
-                                   SHORT(rows[i].name), percent(rows[i].self_ns, whole_ns));
+                                   SHORT(rows[i].name), snd_percent(rows[i].self_ns, whole_ns));
     if (count > NAMES_SHOWN && length < size)
         snprintf(text + length, size - length, ", and %zu more", count - NAMES_SHOWN);
 }
@@ -123,13 +86,13 @@ static void find_most(struct snd_highlights *highlights, const struct sonde_aver
     int64_t sum = 0;
     size_t  used = 0;
 
-    while (used < count && used < ROWS_MOST && percent(sum, whole_ns) < HALF)
+    while (used < count && used < ROWS_MOST && snd_percent(sum, whole_ns) < HALF)
         sum += rows[used++].self_ns;
     struct snd_highlight *highlight = sum > 0 ? add(highlights, "table/ops") : NULL;
     if (!highlight)
         return;
     SAY(highlight->text, "%.0f %% of the time is spent in %zu of %zu range%s",
-        percent(sum, whole_ns), used, count, snd_plural(count));
+        snd_percent(sum, whole_ns), used, count, snd_plural(count));
     name_rows(highlight->detail, sizeof highlight->detail, rows, used, whole_ns);
 }
 
@@ -139,7 +102,7 @@ static void find_odd(struct snd_highlights *highlights, const struct sonde_avera
     const struct sonde_average *worst = NULL;
 
     for (size_t i = 0; i < count; i++)
-        if (rows[i].count > 2 && percent(rows[i].max_ns, whole_ns) >= ODD_PERCENT &&
+        if (rows[i].count > 2 && snd_percent(rows[i].max_ns, whole_ns) >= ODD_PERCENT &&
             (double)rows[i].max_ns * (double)rows[i].count >=
                 ODD_TIMES * (double)rows[i].total_ns &&
             (!worst || rows[i].max_ns > worst->max_ns))
@@ -149,10 +112,10 @@ static void find_odd(struct snd_highlights *highlights, const struct sonde_avera
         return;
     double mean = (double)worst->total_ns / (double)worst->count;
     SAY(highlight->text, "One call of %.*s takes %s, %.0f times its mean", SHORT(worst->name),
-        show_time(worst->max_ns).text, (double)worst->max_ns / mean);
+        snd_amount_time(worst->max_ns).text, (double)worst->max_ns / mean);
     SAY(highlight->detail,
         "Of %" PRIu64 " calls, which take %s in the mean; the first one often pays for set-up.",
-        worst->count, show_time((int64_t)mean).text);
+        worst->count, snd_amount_time((int64_t)mean).text);
 }
 
 static enum sonde_status find_operators(struct sonde_trace    *trace,
@@ -206,10 +169,10 @@ static enum sonde_status find_gpu(struct sonde_trace *trace, struct snd_highligh
             if (device->idle_ns[i] > device->idle_ns[most])
                 most = i;
         SAY(highlight->text, "The GPU runs no kernel %.0f %% of the time",
-            100 - percent(device->kernel_ns, span));
+            100 - snd_percent(device->kernel_ns, span));
         SAY(highlight->detail, "%s of %s; most of it: %s, %s.",
-            show_time(span - device->kernel_ns).text, show_time(span).text,
-            snd_gpu_reason_words[most], show_time(device->idle_ns[most]).text);
+            snd_amount_time(span - device->kernel_ns).text, snd_amount_time(span).text,
+            snd_gpu_reason_words[most], snd_amount_time(device->idle_ns[most]).text);
     }
     snd_gpu_free(gpu);
     return SONDE_OK;
@@ -234,15 +197,15 @@ static void tell_holder(struct snd_highlights *highlights, const struct sonde_me
         return;
     struct sonde_text holder = most->module.length ? most->module : most->name;
     SAY(highlight->text, "Memory peaks at %s; %.*s holds %.0f %% of it",
-        show_bytes(device->peak_bytes).text, SHORT(holder),
-        percent(most->peak_bytes, device->peak_bytes));
+        snd_amount_bytes(device->peak_bytes).text, SHORT(holder),
+        snd_percent(most->peak_bytes, device->peak_bytes));
     if (most->peak_count == 0) /* its blocks are not known one by one */
         SAY(highlight->detail, "%s from before the recording; the peak is %s after the start.",
-            show_bytes(most->peak_bytes).text, show_time(device->peak_time_ns).text);
+            snd_amount_bytes(most->peak_bytes).text, snd_amount_time(device->peak_time_ns).text);
     else
         SAY(highlight->detail, "%s in %" PRIu64 " block%s allocated by %.*s, %s after the start.",
-            show_bytes(most->peak_bytes).text, most->peak_count, snd_plural(most->peak_count),
-            SHORT(most->name), show_time(device->peak_time_ns).text);
+            snd_amount_bytes(most->peak_bytes).text, most->peak_count, snd_plural(most->peak_count),
+            SHORT(most->name), snd_amount_time(device->peak_time_ns).text);
 }
 
 static enum sonde_status find_memory(struct sonde_trace *trace, struct snd_highlights *highlights,
@@ -287,15 +250,15 @@ static void tell_heap(struct snd_highlights *highlights, const struct sonde_trac
         return;
     (void)sonde_trace_stack(trace, heap->process, most->stack, &frame, 1);
     SAY(highlight->text, "The heap peaks at %s; %.*s allocated %.0f %% of it",
-        show_bytes((int64_t)heap->sums.peak_bytes).text, SHORT(frame.function),
-        percent((int64_t)most->sums.peak_bytes, (int64_t)heap->sums.peak_bytes));
+        snd_amount_bytes((int64_t)heap->sums.peak_bytes).text, SHORT(frame.function),
+        snd_percent((int64_t)most->sums.peak_bytes, (int64_t)heap->sums.peak_bytes));
     SAY(highlight->detail,
         "%s in %" PRIu64 " block%s, at one place%s%.*s. Of all, %s in %" PRIu64
         " block%s were not freed at the end.",
-        show_bytes((int64_t)most->sums.peak_bytes).text, most->sums.peak_blocks,
+        snd_amount_bytes((int64_t)most->sums.peak_bytes).text, most->sums.peak_blocks,
         snd_plural(most->sums.peak_blocks), frame.file.length ? ": " : "",
         (int)(frame.file.length < 120 ? frame.file.length : 120), frame.file.bytes,
-        show_bytes((int64_t)heap->sums.live_bytes).text, heap->sums.live_blocks,
+        snd_amount_bytes((int64_t)heap->sums.live_bytes).text, heap->sums.live_blocks,
         snd_plural(heap->sums.live_blocks));
 }
 
@@ -342,9 +305,10 @@ static void tell_steps(struct snd_highlights *highlights, int64_t *ns, size_t co
             slow, count, slow == 1 ? "s" : "");
     else
         SAY(highlight->text, "%zu steps of %s each; none takes twice as long", count,
-            show_time(median).text);
+            snd_amount_time(median).text);
     SAY(highlight->detail, "The median is %s, the shortest %s, the longest %s.",
-        show_time(median).text, show_time(ns[0]).text, show_time(ns[count - 1]).text);
+        snd_amount_time(median).text, snd_amount_time(ns[0]).text,
+        snd_amount_time(ns[count - 1]).text);
 }
 
 static enum sonde_status find_steps(struct sonde_trace *trace, struct snd_highlights *highlights,
@@ -422,7 +386,7 @@ static enum sonde_status find_samples(struct sonde_trace *trace, struct snd_high
     if (st == SONDE_OK && functions->count > 0)
         tell_function(highlights, "flame/samples", functions->rows[0].function,
                       functions->rows[0].file, functions->rows[0].line,
-                      percent(functions->rows[0].self_ns, functions->whole_ns));
+                      snd_percent(functions->rows[0].self_ns, functions->whole_ns));
     sonde_sample_functions_free(functions);
     sonde_samples_free(shown);
     sonde_samples_free(samples);
@@ -446,7 +410,7 @@ static enum sonde_status find_functions(struct sonde_trace    *trace,
     }
     if (most && whole_ns > 0)
         tell_function(highlights, "table/functions", most->name, most->file, most->line,
-                      percent(most->self_ns, whole_ns));
+                      snd_percent(most->self_ns, whole_ns));
     sonde_functions_free(functions);
     return st;
 }

@@ -81,6 +81,8 @@ static bool on_sample(void *user, const struct sonde_event *event, uint32_t chai
     row->time_ns = snd_add(row->time_ns, ns);
     row->cpu_ns = snd_add(row->cpu_ns, event->sample.state & SONDE_SAMPLE_ON_CPU ? ns : 0);
     row->gil_ns = snd_add(row->gil_ns, event->sample.state & SONDE_SAMPLE_GIL ? ns : 0);
+    row->gil_wait_ns = snd_add(row->gil_wait_ns,
+                               event->sample.state & SONDE_SAMPLE_GIL_WAIT ? ns : 0);
     return true;
 }
 

@@ -19,6 +19,7 @@ struct snd_sample_count {
     bool     waits;         /* for the interpreter's lock, or for anything else */
     uint64_t samples;
     int64_t  time_ns, cpu_ns, gil_ns;
+    int64_t  gil_wait_ns; /* of time_ns: for the interpreter's lock */
 };
 
 struct snd_sample_counts {

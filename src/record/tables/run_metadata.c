@@ -2,6 +2,7 @@
 #include "record/tables/run_metadata.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,10 +116,23 @@ void snd_metadata_rank(void)
     snd_metadata_write(snd_meta_key(SND_META_JOB_RANK), text, (size_t)n);
 }
 
+/* Of more than the set has room for, it is not known. */
+static void write_processors(void)
+{
+    cpu_set_t set;
+    char      text[16];
+
+    if (sched_getaffinity((pid_t)snd_subject(), sizeof set, &set) != 0)
+        return;
+    int length = snprintf(text, sizeof text, "%d", CPU_COUNT(&set));
+    snd_metadata_write(snd_meta_key(SND_META_MACHINE_CPUS), text, (size_t)length);
+}
+
 void snd_metadata_begin(void)
 {
     write_command_line();
     snd_metadata_rank();
+    write_processors();
     write_roof();
     write_notes();
 }

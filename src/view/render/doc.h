@@ -27,6 +27,9 @@ struct snd_total {
 struct snd_section {
     struct snd_table table;
     const char      *key, *title; /* title: over the table in text, or NULL */
+    /* Writes it in text, under its title, in place of the table; NULL: the table. */
+    void (*text)(const struct snd_table *table, const struct sonde_report_options *options,
+                 struct snd_out *out);
 };
 
 /* What the report page has above a column of rows whose text is laid out by hand. */

@@ -243,7 +243,10 @@ static void put_sections(const struct snd_doc *doc, const struct sonde_report_op
         if (doc->sections[i].table.row_count == 0)
             continue;
         put_title(doc->sections[i].title, out);
-        put_table(&doc->sections[i].table, &all, false, out);
+        if (doc->sections[i].text)
+            doc->sections[i].text(&doc->sections[i].table, &all, out);
+        else
+            put_table(&doc->sections[i].table, &all, false, out);
     }
 }
 

@@ -7,18 +7,16 @@
 #ifndef SND_VIEW_SAMPLES_SAMPLE_TREE_TEXT_H
 #define SND_VIEW_SAMPLES_SAMPLE_TREE_TEXT_H
 
-#include "base/data/arena.h"
 #include "base/text/buf.h"
 #include "base/files/sink.h"
+#include "read/said/library_paths.h"
 #include "view/render/view.h"
 
 /* What file names are shown by, and what tells a library from a program: of all processes. */
 struct snd_pypaths {
-    struct sonde_text *folders;  /* sys.path: names of libraries are shown from the nearest on */
-    struct sonde_text *prefixes; /* where the interpreter and its libraries are installed */
-    uint32_t           folder_count, folder_room, prefix_count, prefix_room;
-    struct snd_arena   arena; /* of the texts */
-    struct sonde_text  root;  /* the program's own files are shown from here; empty: has none */
+    struct snd_path_list folders; /* sys.path: names of libraries are shown from the nearest on */
+    struct snd_library_paths libraries;
+    struct sonde_text root; /* the program's own files are shown from here; empty: has none */
 };
 
 /*

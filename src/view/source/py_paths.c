@@ -7,80 +7,33 @@
 #include "read/said/trace_metadata.h"
 #include "view/samples/sample_tree_text.h"
 
-/* Adds the strings of a JSON list, escapes of quotes and backslashes undone. False: no memory. */
-static bool add_strings(struct snd_pypaths *p, struct sonde_text json, struct sonde_text **list,
-                        uint32_t *count, uint32_t *room)
-{
-    const char *c = json.bytes, *end = json.bytes + json.length;
-    char       *text = snd_arena_take(&p->arena, json.length + 1);
-
-    while (text && (c = memchr(c, '"', (size_t)(end - c))) != NULL) {
-        char *start = text;
-        if (!snd_grow(list, room, *count, sizeof **list))
-            return false;
-        for (c++; c < end && *c != '"'; c++) {
-            c += *c == '\\' && c + 1 < end;
-            *text++ = *c;
-        }
-        (*list)[(*count)++] = (struct sonde_text){ start, (size_t)(text - start) };
-        if (c++ >= end)
-            break;
-    }
-    return text != NULL;
-}
-
 /* Processes of one program say the same: what the one before said is not read again. */
-static bool add_metadata(struct snd_pypaths *p, const struct sonde_trace *trace)
+static bool add_folders(struct snd_pypaths *p, const struct sonde_trace *trace)
 {
-    const char *folders_before = NULL, *prefixes_before = NULL;
+    const char *before = NULL;
 
     for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++) {
-        struct sonde_text folders, prefixes;
-        snd_meta_find(trace, i, SND_META_PYTHON_SYS_PREFIXES, &prefixes);
+        struct sonde_text folders;
         if (!snd_meta_find(trace, i, SND_META_PYTHON_SYS_PATH, &folders) || folders.length == 0)
             snd_meta_find(trace, i, SND_META_PYTHON_PREFIXES, &folders);
-        if (folders.bytes != folders_before &&
-            !add_strings(p, folders, &p->folders, &p->folder_count, &p->folder_room))
+        if (folders.bytes != before &&
+            !snd_path_list_add(&p->folders, &p->libraries.arena, folders))
             return false;
-        if (prefixes.bytes != prefixes_before &&
-            !add_strings(p, prefixes, &p->prefixes, &p->prefix_count, &p->prefix_room))
-            return false;
-        folders_before = folders.bytes;
-        prefixes_before = prefixes.bytes;
+        before = folders.bytes;
     }
     return true;
 }
 
 void snd_pypaths_release(struct snd_pypaths *p)
 {
-    free(p->folders);
-    free(p->prefixes);
-    snd_arena_release(&p->arena);
+    free(p->folders.items);
+    snd_library_paths_release(&p->libraries);
     memset(p, 0, sizeof *p);
-}
-
-/* Whether `file` is in `folder`, or in one below it. */
-static bool lies_in(struct sonde_text file, struct sonde_text folder)
-{
-    while (folder.length > 1 && folder.bytes[folder.length - 1] == '/')
-        folder.length--;
-    return folder.length > 0 && file.length > folder.length &&
-           memcmp(file.bytes, folder.bytes, folder.length) == 0 &&
-           (folder.bytes[folder.length - 1] == '/' || file.bytes[folder.length] == '/');
-}
-
-static bool has(struct sonde_text text, const char *part)
-{
-    return memmem(text.bytes, text.length, part, strlen(part)) != NULL;
 }
 
 bool snd_pypaths_is_library(const struct snd_pypaths *p, struct sonde_text file)
 {
-    for (uint32_t i = 0; i < p->prefix_count; i++)
-        if (lies_in(file, p->prefixes[i]))
-            return true;
-    /* Where nobody said: as libraries are installed. */
-    return p->prefix_count == 0 && (has(file, "/lib/python3") || has(file, "/site-packages/"));
+    return snd_library_paths_has(&p->libraries, file);
 }
 
 /* ------------------------------------------------------------------ the root */
@@ -122,11 +75,11 @@ static void find_root(struct snd_pypaths *p, const struct sonde_samples *samples
         struct sonde_text folder = { n->file.bytes, folder_length(n->file) };
         found = found.bytes ? find_common(found, folder) : folder;
     }
-    for (uint32_t i = 0; found.length > 0 && i < p->folder_count; i++) {
-        struct sonde_text folder = p->folders[i];
+    for (uint32_t i = 0; found.length > 0 && i < p->folders.count; i++) {
+        struct sonde_text folder = p->folders.items[i];
         bool              same = folder.length == found.length &&
                     memcmp(folder.bytes, found.bytes, found.length) == 0;
-        if ((same || lies_in(found, folder)) && folder.length > best.length)
+        if ((same || snd_path_lies_in(found, folder)) && folder.length > best.length)
             best = folder;
     }
     p->root = best.length > 0 ? best : found;
@@ -136,7 +89,7 @@ bool snd_pypaths_read(struct snd_pypaths *p, const struct sonde_trace *trace,
                       const struct sonde_samples *samples)
 {
     memset(p, 0, sizeof *p);
-    if (!add_metadata(p, trace)) {
+    if (!snd_library_paths_read(&p->libraries, trace) || !add_folders(p, trace)) {
         snd_pypaths_release(p);
         return false;
     }
@@ -168,10 +121,10 @@ static size_t find_import(const struct snd_pypaths *p, struct sonde_text file)
 {
     size_t best = 0;
 
-    for (uint32_t i = 0; i < p->folder_count; i++)
-        if (p->folders[i].length > best && lies_in(file, p->folders[i]))
-            best = p->folders[i].length;
-    return p->folder_count > 0 ? best : find_installed(file);
+    for (uint32_t i = 0; i < p->folders.count; i++)
+        if (p->folders.items[i].length > best && snd_path_lies_in(file, p->folders.items[i]))
+            best = p->folders.items[i].length;
+    return p->folders.count > 0 ? best : find_installed(file);
 }
 
 void snd_pypaths_shorten(const struct snd_pypaths *p, struct sonde_text file,
@@ -185,7 +138,7 @@ void snd_pypaths_shorten(const struct snd_pypaths *p, struct sonde_text file,
         from = 0;
     else if (snd_pypaths_is_library(p, file))
         from = find_import(p, file);
-    else if (lies_in(file, p->root))
+    else if (snd_path_lies_in(file, p->root))
         from = p->root.length;
     while (from > 0 && from < file.length && file.bytes[from] == '/')
         from++;

@@ -7,6 +7,7 @@
 #include "read/said/trace_metadata.h"
 #include "read/file/scale.h"
 #include "view/render/view.h"
+#include "view/summary/advice_view.h"
 
 static const struct snd_column columns[] = {
     { "name", "Name", SND_TEXT, SND_FIT_NAME },
@@ -197,8 +198,14 @@ SND_VIEW_BUILD(snd_view_summary)
     add_rows(doc, averages);
     add_totals(doc, trace);
     st = add_gpu(doc, trace, err);
+    if (st == SONDE_OK)
+        st = snd_advice_rows(doc, trace,
+                             snd_doc_section(doc, "advice", SND_ADVICE_TITLE, snd_advice_columns,
+                                             snd_advice_column_count),
+                             err);
     if (st != SONDE_OK)
         return st;
+    doc->sections[doc->section_count - 1].text = snd_advice_text;
     doc->totals_first = true;
     doc->empty = "The trace has no ranges.";
     st = snd_table_sort(&doc->rows, "self_ns", err);

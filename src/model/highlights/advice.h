@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/highlights/advice.h - patterns of slow programs, found in a trace: each with its numbers, the place, and
+ * what to try.
+ *
+ * One list for the summary, the view `advice`, what is printed after a run, and the page. A pattern is a line of
+ * advice.def; what it needs of a trace is looked for by a finder of advice_gpu.c, advice_memory.c,
+ * advice_ranges.c or advice_samples.c. Nothing is said that the numbers do not carry.
+ *
+ * Layer: model. Threads: as the trace.
+ */
+#ifndef SND_MODEL_HIGHLIGHTS_ADVICE_H
+#define SND_MODEL_HIGHLIGHTS_ADVICE_H
+
+#include "base/error.h"
+#include "sonde/model.h"
+
+enum snd_pattern {
+#define SND_ADVICE(NAME, name, when, tries) SND_ADVICE_##NAME,
+#include "model/highlights/advice.def"
+#undef SND_ADVICE
+    SND_PATTERNS
+};
+
+#define SND_ADVICE_TEXT 320
+
+struct snd_advice {
+    enum snd_pattern pattern;
+    const char      *name, *tries;
+    char             text[SND_ADVICE_TEXT];
+    char   place[SND_ADVICE_TEXT]; /* "/path/train.py:42", or the name of a range; may be empty */
+    char   link[64];               /* a part of the page */
+    double share;                  /* per cent of the time that it is about; of memory: 0 */
+};
+
+struct snd_advices {
+    struct snd_advice items[SND_PATTERNS]; /* a pattern at most once; the greatest share first */
+    size_t            count;
+};
+
+/* `summary`: of the trace, finished. Errors: SONDE_E_NOMEM and those of the models that it asks. */
+SND_CHECKED enum sonde_status snd_advice_find(struct sonde_trace         *trace,
+                                              const struct sonde_summary *summary,
+                                              struct snd_advices *out, struct sonde_error *err);
+
+#endif

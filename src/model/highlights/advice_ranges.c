@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranges and steps tell of a program: loading of data, compilation, steps that are slow. One walk. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text/plural.h"
+#include "model/highlights/advisor.h"
+#include "model/highlights/amounts.h"
+#include "model/ranges/assembly.h"
+#include "model/spread.h"
+#include "model/summary/steps.h"
+#include "read/file/scale.h"
+
+#define LOADER_PERCENT 10.0
+#define COMPILES 3u
+#define COMPILE_PERCENT 10.0
+#define SLOW_TIMES 2
+#define STEPS_LEAST 5u
+#define EXTRA_PERCENT \
+    25.0 /* of what slow steps take longer: less, and no range alone accounts for it */
+
+enum sort { PLAIN, LOADS_ALONE, LOADS_WITH_WORKERS, COMPILE };
+
+/* Of each name of the trace. */
+struct named {
+    enum sort sort;
+    int64_t   total_ns;
+    uint64_t  count;
+    int64_t   slow_ns, usual_ns;              /* self time in steps that are slow, and others */
+    int64_t   longest_ns;                     /* of one, with ... */
+    uint32_t  longest_process, longest_stack; /* ... its stack */
+};
+
+struct step {
+    int64_t  start_ns, end_ns;
+    uint64_t number;
+    uint32_t process;
+    bool     is_slow;
+};
+
+struct work {
+    struct snd_advisor *advisor;
+    struct named       *names; /* one more than there are */
+    uint32_t            name_count;
+    struct step        *steps; /* whole ones, by process and start */
+    uint32_t            step_count, slow_count;
+    int64_t             median_ns, longest_ns;
+    uint64_t            longest_number;
+};
+
+/* ---------------------------------------------------------------------- steps */
+
+static bool read_steps(struct work *w)
+{
+    const struct sonde_summary *summary = w->advisor->summary;
+    size_t                      all = sonde_summary_step_count(summary);
+    int64_t                    *ns = calloc(all + 1, sizeof *ns);
+    struct sonde_spread         spread;
+
+    w->steps = calloc(all + 1, sizeof *w->steps);
+    for (size_t i = 0; ns && w->steps && i < all; i++) {
+        const struct sonde_step_row *row = sonde_summary_step(summary, i);
+        if (row->part != SONDE_STEP_WHOLE)
+            continue;
+        ns[w->step_count] = row->duration_ns;
+        w->steps[w->step_count++] =
+            (struct step){ .start_ns = row->start_ns,
+                           .end_ns = snd_add(row->start_ns, row->duration_ns),
+                           .number = row->number,
+                           .process = row->process };
+    }
+    bool there = ns && w->steps;
+    if (there && w->step_count >= STEPS_LEAST) {
+        snd_spread(ns, w->step_count, &spread);
+        w->median_ns = (int64_t)spread.median_ns;
+    }
+    for (uint32_t i = 0; w->median_ns > 0 && i < w->step_count; i++) {
+        struct step *step = &w->steps[i];
+        int64_t      took = snd_sub(step->end_ns, step->start_ns);
+        step->is_slow = took / SLOW_TIMES >= w->median_ns;
+        w->slow_count += step->is_slow;
+        if (took > w->longest_ns) {
+            w->longest_ns = took;
+            w->longest_number = step->number;
+        }
+    }
+    free(ns);
+    return there;
+}
+
+/* The step in which a range began; NULL: none. */
+static const struct step *find_step(const struct work *w, uint32_t process, int64_t ns)
+{
+    uint32_t low = 0, high = w->step_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (w->steps[middle].process < process ||
+            (w->steps[middle].process == process && w->steps[middle].start_ns <= ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct step *step = low > 0 ? &w->steps[low - 1] : NULL;
+    return step && step->process == process && ns < step->end_ns ? step : NULL;
+}
+
+/* ----------------------------------------------------------------------- walk */
+
+static bool begins_with(const struct snd_text *name, const char *start)
+{
+    size_t length = strlen(start);
+
+    return name->length >= length && memcmp(name->bytes, start, length) == 0;
+}
+
+/* As torch names what its DataLoader and its compiler do. */
+static enum sort judge_name(const struct snd_text *name)
+{
+    static const char compile[] = "_compile.compile_inner (dynamo_timed)";
+
+    if (begins_with(name, "enumerate(DataLoader)#_SingleProcess"))
+        return LOADS_ALONE;
+    if (begins_with(name, "enumerate(DataLoader)#_MultiProcess"))
+        return LOADS_WITH_WORKERS;
+    return name->length == sizeof compile - 1 && begins_with(name, compile) ? COMPILE : PLAIN;
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct work            *w = user;
+    const struct snd_range *r = &range->range;
+    struct named           *named = &w->names[r->name < w->name_count ? r->name : w->name_count];
+
+    (void)parent;
+    if (r->is_async || (named->sort == PLAIN && w->slow_count == 0))
+        return;
+    int64_t            self_ns = snd_sub(r->total_ns, r->child_ns);
+    const struct step *step = w->slow_count ? find_step(w, lane->process, r->start_ns) : NULL;
+    named->total_ns = snd_add(named->total_ns, r->total_ns);
+    named->count++;
+    if (step && step->is_slow)
+        named->slow_ns = snd_add(named->slow_ns, self_ns);
+    else if (step)
+        named->usual_ns = snd_add(named->usual_ns, self_ns);
+    if (r->total_ns > named->longest_ns && (named->sort != PLAIN || (step && step->is_slow))) {
+        named->longest_ns = r->total_ns;
+        named->longest_process = lane->process;
+        named->longest_stack = r->stack;
+    }
+}
+
+/* ------------------------------------------------------------------ sentences */
+
+static struct snd_spot find_spot(const struct work *w, uint32_t number)
+{
+    const struct snd_text *name = &w->advisor->trace->names.items[number];
+    struct snd_spot        spot;
+
+    if (!snd_spot_of_stack(w->advisor, w->names[number].longest_process,
+                           w->names[number].longest_stack, &spot))
+        spot = (struct snd_spot){ .function = { name->bytes, name->length } };
+    return spot;
+}
+
+static void tell_sort(struct work *w, uint32_t number)
+{
+    const struct named *named = &w->names[number];
+    int64_t             span = sonde_summary_totals(w->advisor->summary)->span_ns;
+    double              share = snd_percent(named->total_ns, span);
+    struct snd_spot     spot = find_spot(w, number);
+    char                place[SND_SPOT_TEXT];
+
+    snd_spot_short(&spot, place);
+    if (named->sort == COMPILE && named->count >= COMPILES && share >= COMPILE_PERCENT)
+        snd_advise(w->advisor, SND_ADVICE_COMPILES, share, "table/ops", &spot,
+                   "torch.compile compiled code %" PRIu64 " times: %s, %.0f %% of the time, in %s",
+                   named->count, snd_amount_time(named->total_ns).text, share, place);
+    else if (named->sort == LOADS_ALONE && share >= LOADER_PERCENT)
+        snd_advise(w->advisor, SND_ADVICE_LOADER_ALONE, share, "table/ops", &spot,
+                   "Loading data in the main process takes %.0f %% of the time, %s in %" PRIu64
+                   " batch%s, at %s",
+                   share, snd_amount_time(named->total_ns).text, named->count,
+                   named->count == 1 ? "" : "es", place);
+    else if (named->sort == LOADS_WITH_WORKERS && share >= LOADER_PERCENT)
+        snd_advise(w->advisor, SND_ADVICE_LOADER_WAITS, share, "table/ops", &spot,
+                   "Waiting for the DataLoader's workers takes %.0f %% of the time, %s in %" PRIu64
+                   " batch%s, at %s",
+                   share, snd_amount_time(named->total_ns).text, named->count,
+                   named->count == 1 ? "" : "es", place);
+}
+
+/* What slow steps do more of than the others, in the mean. */
+static void tell_slow(struct work *w)
+{
+    double   usual = (double)(w->step_count - w->slow_count), slow = (double)w->slow_count;
+    double   most = 0, took = 0, usually = 0;
+    uint32_t which = SONDE_NONE;
+    char     place[SND_SPOT_TEXT], more[220] = "; no range alone accounts for it";
+
+    if (w->slow_count == 0 || w->slow_count == w->step_count)
+        return;
+    for (uint32_t i = 0; i < w->step_count; i++)
+        *(w->steps[i].is_slow ? &took : &usually) += (double)snd_sub(w->steps[i].end_ns,
+                                                                     w->steps[i].start_ns);
+    double extra = took / slow - usually / usual;
+    for (uint32_t i = 0; i < w->name_count; i++) {
+        double own = (double)w->names[i].slow_ns / slow - (double)w->names[i].usual_ns / usual;
+        if (own > most) {
+            most = own;
+            which = i;
+        }
+    }
+    struct snd_spot spot = { .function = { "", 0 } };
+    if (which != SONDE_NONE && 100 * most >= EXTRA_PERCENT * extra) {
+        const struct snd_text *name = &w->advisor->trace->names.items[which];
+        spot = find_spot(w, which);
+        snprintf(more, sizeof more, "; each has %s more of %.*s itself%s%s",
+                 snd_amount_time((int64_t)most).text, (int)(name->length < 60 ? name->length : 60),
+                 name->bytes, spot.line ? ", at " : "",
+                 spot.line ? snd_spot_short(&spot, place) : "");
+    }
+    snd_advise(w->advisor, SND_ADVICE_SLOW_STEPS, 100 * extra * slow / (took + usually),
+               "table/steps", &spot,
+               "%" PRIu32 " of %" PRIu32
+               " steps take%s twice the median of %s or more (step %" PRIu64 ": %s)%s",
+               w->slow_count, w->step_count, w->slow_count == 1 ? "s" : "",
+               snd_amount_time(w->median_ns).text, w->longest_number,
+               snd_amount_time(w->longest_ns).text, more);
+}
+
+enum sonde_status snd_advise_ranges(struct snd_advisor *advisor, struct sonde_error *err)
+{
+    struct work               w = { .advisor = advisor };
+    const struct snd_consumer consumer = { .user = &w, .any_flops = true, .close = on_close };
+    struct snd_assembly       assembly;
+    const struct snd_texts   *names = &advisor->trace->names;
+    bool                      any = false;
+    enum sonde_status         st = SONDE_OK;
+
+    w.names = calloc((size_t)names->count + 1, sizeof *w.names);
+    if (!w.names || !read_steps(&w))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
+    for (uint32_t i = 0; st == SONDE_OK && i < names->count; i++) {
+        w.names[i].sort = judge_name(&names->items[i]);
+        any |= w.names[i].sort != PLAIN;
+    }
+    w.name_count = names->count;
+    if (st == SONDE_OK && (any || w.slow_count > 0)) {
+        st = snd_assemble(&assembly, advisor->trace, SONDE_BY_THREAD, &consumer, 1, err);
+        snd_assembly_release(&assembly);
+        for (uint32_t i = 0; st == SONDE_OK && i < w.name_count; i++)
+            if (w.names[i].sort != PLAIN && w.names[i].count > 0)
+                tell_sort(&w, i);
+        if (st == SONDE_OK)
+            tell_slow(&w);
+    }
+    free(w.names);
+    free(w.steps);
+    return st;
+}

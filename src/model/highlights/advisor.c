@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/highlights/advisor.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/file/scale.h"
+
+#define STACK_MOST 256 /* frames in which a line of the program is looked for */
+
+static const struct {
+    const char *name, *tries;
+} patterns[] = {
+#define SND_ADVICE(NAME, name, when, tries) { name, tries },
+#include "model/highlights/advice.def"
+#undef SND_ADVICE
+};
+
+/* --------------------------------------------------------------------- places */
+
+static struct sonde_text last_part(struct sonde_text path)
+{
+    const char *slash = path.length ? memrchr(path.bytes, '/', path.length) : NULL;
+
+    if (slash)
+        path = (struct sonde_text){ slash + 1, path.length - (size_t)(slash + 1 - path.bytes) };
+    return path;
+}
+
+const char *snd_spot_short(const struct snd_spot *spot, char text[static SND_SPOT_TEXT])
+{
+    struct sonde_text file = last_part(spot->file);
+
+    if (spot->line)
+        snprintf(text, SND_SPOT_TEXT, "%.*s:%" PRIu32, (int)(file.length < 100 ? file.length : 100),
+                 file.bytes, spot->line);
+    else
+        snprintf(text, SND_SPOT_TEXT, "%.*s",
+                 (int)(spot->function.length < 100 ? spot->function.length : 100),
+                 spot->function.bytes);
+    return text;
+}
+
+static bool is_native(const struct sonde_frame *frame)
+{
+    static const char python[] = ".py";
+    size_t            length = frame->file.length;
+
+    return length > 3 && frame->file.bytes[0] == '/' &&
+           memcmp(frame->file.bytes + length - 3, python, 3) != 0;
+}
+
+bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint32_t stack,
+                       struct snd_spot *spot)
+{
+    struct sonde_frame frames[STACK_MOST];
+    size_t count = stack ? sonde_trace_stack(advisor->trace, process, stack, frames, STACK_MOST)
+                         : 0;
+
+    for (size_t i = 0; i < count && i < STACK_MOST; i++)
+        if (snd_library_paths_own(&advisor->libraries, &frames[i], is_native(&frames[i]))) {
+            *spot = (struct snd_spot){ frames[i].file, frames[i].function, frames[i].line };
+            return true;
+        }
+    return false;
+}
+
+/* Texts of a trace are each there once: the same bytes have the same address. */
+bool snd_spots_add(struct snd_spots *spots, const struct snd_spot *at, int64_t ns, uint64_t count)
+{
+    struct snd_key key = { (uint64_t)(uintptr_t)at->file.bytes,
+                           (uint64_t)(uintptr_t)at->function.bytes, at->line };
+    uint32_t       i;
+
+    if (!snd_map_get(&spots->numbers, key, &i)) {
+        i = spots->count;
+        if (!snd_grow(&spots->items, &spots->room, spots->count, sizeof *spots->items) ||
+            !snd_map_put(&spots->numbers, key, i))
+            return false;
+        spots->items[spots->count++] = (struct snd_spot_sum){ .at = *at };
+    }
+    spots->items[i].ns = snd_add(spots->items[i].ns, ns);
+    spots->items[i].count += count;
+    return true;
+}
+
+const struct snd_spot_sum *snd_spots_most(const struct snd_spots *spots)
+{
+    const struct snd_spot_sum *most = NULL;
+
+    for (uint32_t i = 0; i < spots->count; i++)
+        if (!most || spots->items[i].ns > most->ns)
+            most = &spots->items[i];
+    return most;
+}
+
+void snd_spots_release(struct snd_spots *spots)
+{
+    free(spots->items);
+    snd_map_release(&spots->numbers);
+    *spots = (struct snd_spots){ 0 };
+}
+
+/* ------------------------------------------------------------------ sentences */
+
+bool snd_advised(const struct snd_advisor *advisor, enum snd_pattern pattern)
+{
+    for (size_t i = 0; i < advisor->found->count; i++)
+        if (advisor->found->items[i].pattern == pattern)
+            return true;
+    return false;
+}
+
+void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double share,
+                const char *link, const struct snd_spot *spot, const char *format, ...)
+{
+    va_list args;
+
+    if (snd_advised(advisor, pattern))
+        return;
+    struct snd_advice *advice = &advisor->found->items[advisor->found->count++];
+    *advice = (struct snd_advice){ .pattern = pattern,
+                                   .name = patterns[pattern].name,
+                                   .tries = patterns[pattern].tries,
+                                   .share = share };
+    snprintf(advice->link, sizeof advice->link, "%s", link);
+    if (spot && spot->line)
+        snprintf(advice->place, sizeof advice->place, "%.*s:%" PRIu32,
+                 (int)(spot->file.length < 300 ? spot->file.length : 300), spot->file.bytes,
+                 spot->line);
+    else if (spot)
+        snprintf(advice->place, sizeof advice->place, "%.*s",
+                 (int)(spot->function.length < 300 ? spot->function.length : 300),
+                 spot->function.bytes);
+    va_start(args, format);
+    vsnprintf(advice->text, sizeof advice->text, format, args);
+    va_end(args);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/highlights/advisor.h - what the finders of advice share: places, sums by place, the sentence that is added.
+ *
+ * Layer: model. Threads: as the trace.
+ */
+#ifndef SND_MODEL_HIGHLIGHTS_ADVISOR_H
+#define SND_MODEL_HIGHLIGHTS_ADVISOR_H
+
+#include "base/data/map.h"
+#include "model/highlights/advice.h"
+#include "read/said/library_paths.h"
+
+struct snd_advisor {
+    struct sonde_trace         *trace;
+    const struct sonde_summary *summary;
+    struct snd_library_paths    libraries;
+    struct snd_advices         *found;
+};
+
+/* Where something is. The texts are the trace's. */
+struct snd_spot {
+    struct sonde_text file, function;
+    uint32_t          line; /* 0: the function is a range's name */
+};
+
+#define SND_SPOT_TEXT 128
+/* "train.py:42", or the name of the range; borrowed from `text`. */
+const char *snd_spot_short(const struct snd_spot *spot, char text[static SND_SPOT_TEXT]);
+
+/* The innermost frame of a stack that is the program's own; false: it has none. */
+bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint32_t stack,
+                       struct snd_spot *spot);
+
+/* Sums by place. */
+struct snd_spots {
+    struct snd_spot_sum {
+        struct snd_spot at;
+        int64_t         ns; /* or bytes */
+        uint64_t        count;
+    } * items;
+    uint32_t       count, room;
+    struct snd_map numbers;
+};
+/* False: no memory. */
+bool snd_spots_add(struct snd_spots *spots, const struct snd_spot *at, int64_t ns, uint64_t count);
+/* The greatest; NULL: there is none. */
+const struct snd_spot_sum *snd_spots_most(const struct snd_spots *spots);
+void                       snd_spots_release(struct snd_spots *spots);
+
+/* Adds a sentence, unless the pattern was found before. `spot` may be NULL. */
+void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double share,
+                const char *link, const struct snd_spot *spot, const char *format, ...)
+    SONDE_PRINTF(6, 7);
+bool snd_advised(const struct snd_advisor *advisor, enum snd_pattern pattern);
+
+SND_CHECKED enum sonde_status snd_advise_gpu(struct snd_advisor *advisor, struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_advise_memory(struct snd_advisor *advisor,
+                                                struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_advise_heap(struct snd_advisor *advisor, struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_advise_ranges(struct snd_advisor *advisor,
+                                                struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_advise_samples(struct snd_advisor *advisor,
+                                                 struct sonde_error *err);
+
+#endif

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Advice: each pattern is found in a program that has it, at the right line, and in none that does not.
+
+What needs a GPU is of traces made by `gen advice` (tests/gen/gen_advice.c); the rest runs here.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import warm_torch
+from cli_tools import generate, needs_tools, read, read_json, sonde
+from native_tools import needs_samples
+from page_tools import Opened, needs_page
+
+pytestmark = needs_tools
+ROOT_OR_LEVEL = os.geteuid() == 0 or int(open("/proc/sys/kernel/perf_event_paranoid").read()) <= 1
+
+
+def advice(trace):
+    """By name, of the view and of the summary, which are the same."""
+    rows = read_json("report", trace, "--view", "advice", "--json")["rows"]
+    assert read_json("report", trace, "--view", "summary", "--json")["totals"]["advice"] == rows
+    assert all(re.search(r"\d", row["text"]) and row["try"].endswith(".") for row in rows)
+    return {row["name"]: row for row in rows}
+
+
+# ------------------------------------------------------------------ programs on a GPU, synthetic
+
+GPU = {  # bit of `gen advice`: the pattern, its line or range
+    1: ("item-in-loop", "/home/me/train.py:66"),
+    2: ("synchronise", "/home/me/train.py:67"),
+    4: ("gpu-idle", "/home/me/train.py:68"),
+    8: ("tiny-kernels", "/home/me/train.py:61"),
+    16: ("pageable-copies", "/home/me/train.py:41"),
+    32: ("no-tensor-cores", "/home/me/train.py:52"),
+    64: ("slow-steps", "/home/me/train.py:77"),
+    128: ("recompilations", "/home/me/train.py:34"),
+    256: ("loader-without-workers", "/home/me/train.py:33"),
+    512: ("loader-too-slow", "/home/me/train.py:33"),
+    1024: ("memory-peak", "Net.embedding"),
+    2048: ("fragmentation", None),
+}
+
+
+@pytest.mark.parametrize("bit", [0, *GPU])
+def test_what_is_wrong_with_a_program_on_a_gpu_is_said_and_nothing_else(tmp_path, bit):
+    generate("advice", tmp_path / "t.sonde", str(bit))
+    found = advice(tmp_path / "t.sonde")
+    if bit == 8:  # a GPU that waits for each of many kernels waits for the host
+        found.pop("gpu-idle")
+    assert {name: row["place"] for name, row in found.items()} == dict([GPU[bit]] if bit else [])
+
+
+def test_the_numbers_of_a_sentence_are_those_of_the_views(tmp_path):
+    generate("advice", tmp_path / "t.sonde", "8")
+    found = advice(tmp_path / "t.sonde")
+    gpu = read_json("report", tmp_path / "t.sonde", "--view", "gpu", "--json", "--rows", "-1")
+    device = gpu["totals"]["devices"][0]
+    assert f"{100 * device['host_late_ns'] / device['span_ns']:.0f} % of its time" in found["gpu-idle"]["text"]
+    kernels = read_json("report", tmp_path / "t.sonde", "--view", "kernels", "--json", "--rows", "-1")["rows"]
+    assert found["tiny-kernels"]["text"].startswith(f"{sum(row['count'] for row in kernels if row['kind'] == 'kernel')} kernels of ")
+    assert [row["share"] for row in found.values()] == sorted((row["share"] for row in found.values()), reverse=True)
+
+
+# ---------------------------------------------------------------------------- programs of Python
+
+# Where the time of a busy program goes evenly, and its threads neither wait nor fight.
+EVEN = """
+def spin(n):
+    s = 0
+    for i in range(n):
+        s += i * i
+        s ^= i << 3
+        s += s % 7
+        s ^= s >> 2
+        s += i * 3
+    return s
+spin(1500000)
+"""
+PROGRAMS = {  # name: (text, the pattern, line)
+    "even": (EVEN, None, 0),
+    "hot": ("""
+def square(values):
+    return [v * v % 7 for v in values]
+
+def main():
+    total = 0
+    for i in range(240):
+        total += sum(square(range(20000)))
+
+main()
+""", "hot-line", 3),
+    "imports": ("""
+import time
+import slow_module
+time.sleep(0)
+""", "imports", 3),
+    "lock": ("""
+import threading
+def burn():
+    s = 0
+    for i in range(2500000):
+        s += i * i
+threads = [threading.Thread(target=burn) for _ in range(3)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+""", "interpreter-lock", 6),
+    "queue": ("""
+import queue, threading
+q = queue.Queue()
+threading.Timer(0.7, lambda: q.put(1)).start()
+def main():
+    return q.get()
+main()
+""", "waits-for-lock", 6),
+    "pipe": ("""
+import selectors, subprocess, sys
+child = subprocess.Popen(["sleep", "0.7"], stdout=subprocess.PIPE)
+s = selectors.DefaultSelector()
+s.register(child.stdout, selectors.EVENT_READ)
+def main():
+    return s.select(timeout=5)
+main()
+""", "waits-for-io", 7),
+    "sleep": ("""
+import time
+def main():
+    for _ in range(7):
+        time.sleep(0.1)
+main()
+""", "waits", 5),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_of_python_is_told_of_its_fault_at_its_line(tmp_path, name):
+    text, pattern, line = PROGRAMS[name]
+    (tmp_path / "slow_module.py").write_text("s = 0\nfor i in range(3000000):\n    s += i * i\n    s ^= 3\n")
+    script = tmp_path / "program.py"
+    script.write_text(text)
+    done = sonde("run", "-q", "-o", tmp_path / "t.sonde", "--sample=500", "--", sys.executable, script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = advice(tmp_path / "t.sonde")
+    if pattern is None:
+        assert not found
+    else:
+        assert found[pattern]["place"] == f"{script}:{line}", found
+        waits = {"waits", "sleeps", "waits-for-lock", "waits-for-io"}
+        assert not (set(found) & waits) - {pattern}
+
+
+def test_more_processes_than_processors_are_too_many(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text("import multiprocessing, sys, time\n"
+                      "def burn(_):\n    end = time.monotonic() + 1\n    while time.monotonic() < end: pass\n"
+                      "if __name__ == '__main__':\n"
+                      "    n = int(sys.argv[1])\n    with multiprocessing.Pool(n) as pool: pool.map(burn, range(n), chunksize=1)\n")
+    one = min(os.sched_getaffinity(0))
+    for workers, wanted in ((4, True), (1, False)):
+        trace = tmp_path / f"{workers}.sonde"
+        done = sonde("run", "-q", "-o", trace, "--sample=200", "--", "taskset", "-c", str(one), sys.executable, script, str(workers))
+        assert done.returncode == 0, done.stderr
+        assert ("oversubscribed" in advice(trace)) == wanted
+
+
+def test_what_a_native_program_sleeps_for_is_named(tmp_path):
+    if not ROOT_OR_LEVEL:
+        pytest.skip("the kernel does not let us see switches")
+    (tmp_path / "nap.c").write_text("#include <time.h>\nvoid nap(void)\n{\n    struct timespec t = {0, 600000000};\n"
+                                    "    nanosleep(&t, 0);\n}\nint main(void)\n{\n    nap();\n    return 0;\n}\n")
+    subprocess.run(["cc", "-g", "-O0", tmp_path / "nap.c", "-o", tmp_path / "nap"], check=True)
+    done = sonde("run", "-q", "--off-cpu", "-o", tmp_path / "t.sonde", "--", tmp_path / "nap")
+    assert done.returncode == 0, done.stderr
+    assert advice(tmp_path / "t.sonde")["sleeps"]["place"] == f"{tmp_path}/nap.c:5"
+
+
+HEAP = r"""
+#include <stdlib.h>
+#include <string.h>
+static void *hold(size_t n) { void *p = malloc(n); memset(p, 1, n); return p; }
+static void churn(void)
+{
+    for (int i = 0; i < 30000; i++)
+        free(malloc(64));
+}
+static void leak(void)
+{
+    for (int i = 0; i < 64; i++)
+        hold(65536);
+}
+int main(int argc, char **argv)
+{
+    void *kept[100];
+    for (int i = 0; i < 100; i++)
+        kept[i] = hold(65536);
+    if (strchr(argv[1], 't'))
+        churn();
+    if (strchr(argv[1], 'l'))
+        leak();
+    for (int i = 0; i < 100; i++)
+        free(kept[i]);
+    if (strchr(argv[1], 'p'))
+        free(hold(100 << 20));
+    return argc != 2;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+@pytest.mark.parametrize("fault,pattern,line", [("-", None, 0), ("t", "temporary-allocations", 8), ("l", "not-freed", 4), ("p", "memory-peak", 4)])
+def test_what_a_program_does_with_its_heap(tmp_path, fault, pattern, line):
+    (tmp_path / "heap.c").write_text(HEAP)
+    subprocess.run(["cc", "-g", "-O0", tmp_path / "heap.c", "-o", tmp_path / "heap"], check=True)
+    done = sonde("run", "-q", "--heap", "-o", tmp_path / "t.sonde", "--", tmp_path / "heap", fault)
+    assert done.returncode == 0, done.stderr
+    assert {name: row["place"] for name, row in advice(tmp_path / "t.sonde").items()} == ({pattern: f"{tmp_path}/heap.c:{line}"} if pattern else {})
+
+
+LOADER = """
+import sys, time
+import torch
+from torch.utils.data import DataLoader, Dataset
+class Slow(Dataset):
+    def __len__(self):
+        return 24
+    def __getitem__(self, i):
+        time.sleep(0.01 if 'slow' in sys.argv else 0)
+        return torch.ones(4)
+def main():
+    for batch in DataLoader(Slow(), batch_size=4):
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            batch.sum()
+main()
+"""
+
+
+def test_a_loader_without_workers_is_told_where_it_costs(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(LOADER)
+    for argument, wanted in (("slow", True), ("quick", False)):
+        trace = tmp_path / f"{argument}.sonde"
+        done = sonde("run", "-q", "--sample=500", "-o", trace, "--", warm_torch.python(), script, argument)
+        assert done.returncode == 0, done.stderr
+        found = advice(trace)
+        assert found.get("loader-without-workers", {}).get("place") == (f"{script}:12" if wanted else None), found
+
+
+# ------------------------------------------------------------------------------- where it is shown
+
+def test_it_is_printed_after_a_run_and_not_without_a_pattern(tmp_path):
+    for name, pattern in (("hot", "hot-line"), ("even", None)):
+        script = tmp_path / f"{name}.py"
+        script.write_text(PROGRAMS[name][0])
+        done = sonde("run", "--print", "--sample=500", "--", sys.executable, script)
+        assert done.returncode == 0, done.stderr
+        text = done.stdout.decode()
+        assert ("What to try\n" in text) == (pattern is not None)
+        if pattern:
+            assert f"  {script}:3\n" in text.partition("What to try\n")[2]
+    asked = sonde("run", "--print", "--json", "--sample=500", "--", sys.executable, tmp_path / "hot.py").stdout
+    assert b"What to try" not in asked
+
+
+@needs_page
+def test_the_page_begins_with_it(tmp_path, browser):
+    for bits, count in (("48", 2), ("0", 0)):
+        trace, page = tmp_path / f"{bits}.sonde", tmp_path / f"{bits}.html"
+        generate("advice", trace, bits)
+        read("export", trace, "--to", "html", "-o", page)
+        shown = Opened(browser, page)
+        said = shown.page.locator(".advice li").evaluate_all("all => all.map(one => [one.dataset.name, one.querySelector('a').textContent, one.querySelector('code').textContent])")
+        assert said == [[row["name"], row["text"], row["place"]] for row in read_json("report", trace, "--view", "advice", "--json")["rows"]]
+        assert len(said) == count and shown.page.locator("#advice").count() == (count > 0)
+        if count:
+            first = shown.page.locator("main h2").first
+            assert first.text_content() == "What to try"
+            shown.page.locator(".advice a").first.click()
+            shown.page.wait_for_selector(".view, .table")
+        assert shown.faults == []
+        shown.close()
