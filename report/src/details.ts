@@ -3,12 +3,14 @@
  * What is below the timeline: of the selected span or part of the time, its numbers and the totals
  * of what lies in it.
  */
-import { UNFINISHED, type Cell, type Spans, type Table, type Trace } from "./data";
+import { UNFINISHED, type Cell, type Series, type Spans, type Table, type Trace } from "./data";
 import { el } from "./dom";
 import * as format from "./format";
 import type { Lane } from "./lanes";
 import { linked, placeOf, type Place } from "./links";
-import { firstAfter, type Row, type Window } from "./rows";
+import { stackLanes } from "./part";
+import { firstAfter, lowerBound, type Row, type Window } from "./rows";
+import type { Selection } from "./selection";
 import { DataTable } from "./table";
 
 const MOST_LINKS = 12;
@@ -71,22 +73,86 @@ export function describeSpan(
   ];
 }
 
-export function describeArea(trace: Trace, lanes: Lane[], area: Window): HTMLElement[] {
-  const inside = totals(lanes, area.from, area.to, -1, trace.head.texts);
+/** The time in which any span of these lanes runs, within a window. */
+function busyTime(lanes: Lane[], { from, to }: Window): number {
+  const spans: [number, number][] = [];
+  for (const { spans: all, rows } of lanes)
+    for (const row of rows)
+      for (let i = firstAfter(all, row, from); i < row.length && all.start[row[i]] < to; i++)
+        spans.push([Math.max(from, all.start[row[i]]), Math.min(to, all.end[row[i]])]);
+  spans.sort((a, b) => a[0] - b[0]);
+  let sum = 0;
+  let until = from;
+  for (const [begin, end] of spans) {
+    sum += Math.max(0, end - Math.max(until, begin));
+    until = Math.max(until, end);
+  }
+  return sum;
+}
+
+/** The greatest value of a counter within a window: what it had before, or gets in it. */
+function greatestIn({ at, value }: Series, { from, to }: Window): number {
+  let i = Math.max(0, lowerBound(at, from + 1) - 1);
+  let most = -Infinity;
+  for (; i < at.length && at[i] < to; i++) most = Math.max(most, value[i]);
+  return most;
+}
+
+/** GPUs and memory in the window, a fact each. */
+function resources(lanes: Lane[], window: Window): [string, string][] {
+  const facts: [string, string][] = [];
+  const streams = lanes.filter((lane) => lane.detail === "GPU" && lane.thread < 0);
+  if (streams.length > 0) {
+    const busy = busyTime(streams, window);
+    facts.push([
+      "GPU busy",
+      `${format.timeNs(busy)}, ${format.percent(busy, window.to - window.from)}`,
+    ]);
+  }
+  for (const { series, title } of lanes) {
+    const most = series?.isBytes ? greatestIn(series, window) : -Infinity;
+    if (most > -Infinity) facts.push([`Most of ${title}`, format.bytes(most)]);
+  }
+  return facts;
+}
+
+export function describeArea(
+  trace: Trace,
+  selection: Selection,
+  act: { zoom: () => void; clear: () => void },
+): HTMLElement[] {
+  const { lanes, window } = selection;
+  const inside = totals(lanes, window.from, window.to, -1, trace.head.texts);
+  const facts: [string, string][] = [
+    ["Begin", format.timeNs(window.from)],
+    ["End", format.timeNs(window.to)],
+    ["Length", format.timeNs(window.to - window.from)],
+    ...(selection.lane ? [["Where", selection.lane.title] as [string, string]] : []),
+    ...resources(lanes, window),
+  ];
+  const button = (text: string, onclick: () => void): HTMLElement =>
+    el("button", { type: "button", onclick }, text);
   return [
     el(
       "div.facts-box",
       {},
-      el("h2", {}, "Selected time"),
+      el("h2", {}, selection.area ? "Selected time" : "Selected lane"),
       el(
         "dl.facts",
         {},
-        el(
-          "div",
-          {},
-          el("dt", {}, "Length"),
-          el("dd", { "data-fact": "Length" }, format.timeNs(area.to - area.from)),
+        ...facts.map(([title, text]) =>
+          el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text)),
         ),
+      ),
+      el(
+        "p.actions",
+        {},
+        ...(stackLanes(lanes, false).length + stackLanes(lanes, true).length > 0
+          ? [el("a", { href: "#flame" }, "Flame graph of it"), " "]
+          : []),
+        button("Zoom to it", act.zoom),
+        " ",
+        button("Clear", act.clear),
       ),
     ),
     el(

@@ -74,6 +74,9 @@ export interface Part {
   /** Called once it is in the document, and has a size. */
   shown?(): void;
   left?(): void;
+  /** What of it the address has besides its name: zoom, search. */
+  toAddress?(to: URLSearchParams): void;
+  fromAddress?(from: URLSearchParams): void;
   /** A key that no input took; true: it was used. */
   key?(event: KeyboardEvent): boolean;
 }

@@ -12,6 +12,8 @@ import { Raster } from "./raster";
 import { drawRow, finish, painter } from "./rowpaint";
 import { clampWindow, matchTexts, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
 import { changeColour, changeFacts, changeLegend, sideTotals, type Side } from "./change";
+import { treeOfPart } from "./part";
+import { readWindow, type Selection } from "./selection";
 import { layOut, type Layout } from "./tree";
 
 /** What is drawn: a tree, or the rows of a lane. */
@@ -59,12 +61,22 @@ export class Flame implements Part {
     private trace: Trace,
     lanes: Lane[],
     private palette: Palette,
+    part: Selection,
     key: string,
+    private changed: () => void,
   ) {
     const ordered = lanes.filter(
       (lane) => lane.kind === "spans" && lane.thread >= 0 && lane.rows.length > 0,
     );
+    const parts = part.active
+      ? [false, true].map((samples) =>
+          treeOfPart(part.lanes, part.window, trace.head.texts.length, samples),
+        )
+      : [];
     this.sources = [
+      ...parts
+        .filter((tree): tree is Tree => tree !== null)
+        .map((tree) => ({ key: tree.key, title: tree.title, tree })),
       ...trace.trees
         .filter((tree) => tree.name.length > 0)
         .map((tree) => ({ key: tree.key, title: tree.title, tree })),
@@ -75,7 +87,10 @@ export class Flame implements Part {
       })),
     ];
     this.source = this.sources.find((source) => source.key === key) ?? this.sources[0];
-    this.search = searchBox("Search names", (text) => this.find(text));
+    this.search = searchBox("Search names", (text) => {
+      this.find(text);
+      this.changed();
+    });
     this.element = el("section.flamegraph", { "aria-label": "Flame graph" });
     if (!this.source) {
       this.element.append(
@@ -159,6 +174,35 @@ export class Flame implements Part {
     this.window = this.whole;
     this.selected = -1;
     this.element.dataset.source = source.key;
+    this.element.dataset.whole = String(this.layout.whole);
+    this.find(this.search.value);
+    this.describe();
+    this.changed();
+  }
+
+  /** The name of what is drawn is of the address's path. */
+  get name(): string {
+    return this.source?.key ?? "";
+  }
+
+  toAddress(to: URLSearchParams): void {
+    if (!this.source) return;
+    if (this.window.from !== this.whole.from || this.window.to !== this.whole.to)
+      to.set("at", `${Math.round(this.window.from)}-${Math.round(this.window.to)}`);
+    if (this.selected >= 0) to.set("frame", `${this.selectedRow}.${this.selected}`);
+    if (this.search.value) to.set("search", this.search.value);
+  }
+
+  fromAddress(from: URLSearchParams): void {
+    if (!this.source) return;
+    const window = readWindow(from.get("at"));
+    const [row, id] = (from.get("frame") ?? "").split(".").map(Number);
+    this.search.value = from.get("search") ?? "";
+    if (this.layout.rows[row]?.includes(id)) {
+      this.selected = id;
+      this.selectedRow = row;
+    }
+    if (window) this.window = clampWindow(window, this.whole);
     this.find(this.search.value);
     this.describe();
   }
@@ -210,6 +254,7 @@ export class Flame implements Part {
   show(window: Window): void {
     this.window = clampWindow(window, this.whole);
     this.draw();
+    this.changed();
   }
 
   private listen(): void {
@@ -272,6 +317,7 @@ export class Flame implements Part {
     this.selectedRow = row;
     this.describe();
     this.draw();
+    this.changed();
   }
 
   private zoomTo(id: number): void {

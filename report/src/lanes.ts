@@ -21,6 +21,7 @@ export interface Lane {
   spans: Spans;
   series?: Series;
   samples?: SampleRows; // what its rows are of
+  overlaps?: boolean; // its rows do not lie in each other
   behind?: Series; // drawn behind it, on the same scale: what an allocator reserved
   marks: number[]; // numbers of the trace's marks
   folded: boolean;
@@ -217,6 +218,7 @@ export function makeLanes(trace: Trace): Lane[] {
             ...more,
             title: `${title}: overlapping`,
             detail,
+            overlaps: true,
             rows: stackUp(ranges, rows.beside[t]),
           }),
         );

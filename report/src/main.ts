@@ -5,12 +5,14 @@ import type { Trace, Trait, ViewEntry } from "./data";
 import { decode } from "./decode";
 import { el, type Part } from "./dom";
 import { Flame } from "./flame";
+import * as format from "./format";
 import { makeLanes, type Lane } from "./lanes";
 import { summaryPart } from "./summary";
 import { Memory } from "./memory";
 import { ModelTree } from "./model";
 import { viewOf } from "./reader";
 import { Roofline } from "./roofline";
+import { Selection } from "./selection";
 import { sourcePart } from "./source";
 import { isEmpty, viewPart } from "./tables";
 import { Timeline } from "./timeline";
@@ -22,11 +24,15 @@ class Page {
   private palette: Palette;
   private timeline: Timeline | null = null;
   private part: Part | null = null;
+  private chosen: Selection;
+  private path = ""; // of the address: the part's name
+  private keeping = 0; // a timer
   private views = new Map<string, ViewEntry[]>();
 
   constructor(private trace: Trace) {
     this.lanes = makeLanes(trace);
     this.palette = new Palette(trace.head.texts);
+    this.chosen = new Selection(trace, this.lanes, () => this.keep());
     for (const entry of trace.views)
       this.views.set(entry.document.view, [...(this.views.get(entry.document.view) ?? []), entry]);
     const title = trace.head.processes[0]?.title ?? "";
@@ -108,8 +114,15 @@ class Page {
   private make(hash: string): Part {
     const [kind, name = "", group = ""] = hash.split("/");
     if (kind === "timeline")
-      return (this.timeline ??= new Timeline(this.trace, this.lanes, this.palette));
-    if (kind === "flame") return new Flame(this.trace, this.lanes, this.palette, name);
+      return (this.timeline ??= new Timeline(
+        this.trace,
+        this.lanes,
+        this.palette,
+        this.chosen,
+        () => this.keep(),
+      ));
+    if (kind === "flame")
+      return new Flame(this.trace, this.lanes, this.palette, this.chosen, name, () => this.keep());
     const entries = kind === "table" ? this.views.get(name) : undefined;
     if (entries)
       return viewPart(
@@ -117,8 +130,9 @@ class Page {
         group,
         (chosen) => (location.hash = chosen ? `table/${name}/${chosen}` : `table/${name}`),
         this.trace.ranges.count > 0 ? (wanted) => this.findInTimeline(wanted) : null,
+        () => this.keep(),
       );
-    if (kind === "memory") return new Memory(this.trace, this.lanes);
+    if (kind === "memory") return new Memory(this.trace, this.lanes, this.chosen);
     if (kind === "model") return new ModelTree(this.trace);
     if (kind === "source") return sourcePart(this.trace);
     if (kind === "roofline") return new Roofline(this.trace);
@@ -126,10 +140,18 @@ class Page {
   }
 
   route(): void {
-    const hash = decodeURIComponent(location.hash.slice(1)) || "summary";
+    const [path, query = ""] = location.hash.slice(1).split("?");
+    const hash = decodeURIComponent(path) || "summary";
+    const kept = new URLSearchParams(query);
+    this.chosen.read(kept);
     this.part?.left?.();
-    this.part = this.make(hash);
+    this.part = null; // while it is made and reads the address, that stays as it is
+    const part = this.make(hash);
+    part.fromAddress?.(kept);
+    this.path = hash;
+    this.part = part;
     byId("main").replaceChildren(this.part.element);
+    byId("part").replaceChildren(...this.describePart());
     const [kind, name] = hash.split("/");
     for (const link of byId("nav").querySelectorAll("a")) {
       const own = link.getAttribute("href")!.slice(1).split("/");
@@ -142,6 +164,64 @@ class Page {
       else link.removeAttribute("aria-current");
     }
     this.part.shown?.();
+    this.keep();
+  }
+
+  /**
+   * The address has what is seen: the part of the page, what is chosen of the trace, zoom and search. It
+   * replaces the one before, so that "back" leads to another part.
+   */
+  private keep(): void {
+    clearTimeout(this.keeping);
+    this.keeping = window.setTimeout(() => this.writeAddress(), 200); // browsers refuse a hundred in a row
+  }
+
+  private writeAddress(): void {
+    if (!this.part) return;
+    const kept = new URLSearchParams();
+    this.chosen.write(kept);
+    this.part.toAddress?.(kept);
+    const path =
+      this.part instanceof Flame && this.part.name ? `flame/${this.part.name}` : this.path;
+    const query = kept.toString();
+    const hash = `#${path}${query ? `?${query}` : ""}`;
+    byId("part").replaceChildren(...this.describePart());
+    if (hash === location.hash || (path === "summary" && !query && !location.hash)) return;
+    try {
+      history.replaceState(null, "", hash);
+    } catch {
+      // A notebook's frame has no address of its own.
+    }
+  }
+
+  /** Above all parts: which part of the trace is chosen, and a way back to all of it. */
+  private describePart(): Node[] {
+    const { chosen } = this;
+    if (!chosen.active) return [];
+    const { from, to } = chosen.window;
+    const where = chosen.lane ? `, ${chosen.lane.title}` : "";
+    return [
+      el(
+        "span",
+        {},
+        `${format.timeNs(from)} to ${format.timeNs(to)} (${format.timeNs(to - from)})${where}`,
+      ),
+      el(
+        "button",
+        {
+          type: "button",
+          "aria-label": "Show all of the trace",
+          title: "Show all of the trace",
+          onclick: () => {
+            chosen.set(null, null);
+            const wanted = `#${this.path.startsWith("flame/part-") ? "flame" : this.path}`;
+            if (location.hash === wanted) this.route();
+            else location.hash = wanted;
+          },
+        },
+        "×",
+      ),
+    ];
   }
 
   private findInTimeline(name: string): void {

@@ -7,6 +7,7 @@ import * as format from "./format";
 import type { Lane } from "./lanes";
 import { spanAt } from "./rows";
 import { DataTable } from "./table";
+import type { Selection } from "./selection";
 
 const SHOWN = 8; // groups with a colour of their own
 const COLOURS = [
@@ -58,6 +59,7 @@ export class Memory implements Part {
   constructor(
     private trace: Trace,
     lanes: Lane[],
+    private part: Selection,
   ) {
     const { blocks } = trace;
     this.series = [...new Set(blocks.series)].sort((a, b) => a - b);
@@ -152,7 +154,8 @@ export class Memory implements Part {
    * Sweeps over all changes once; of each column of the chart the moment that held most is kept.
    */
   private arrange(): void {
-    const { blocks, from, to } = this.trace;
+    const { blocks } = this.trace;
+    const { from, to } = this.part.window;
     const mine = Array.from(blocks.start.keys()).filter((i) => blocks.series[i] === this.chosen);
     const held = new Map<string, number>();
     for (const i of mine)
@@ -173,8 +176,9 @@ export class Memory implements Part {
     let total = 0;
     this.moments = [];
     this.peak = 0;
-    for (let column = 0, s = 0, e = 0; column < columns; column++) {
-      const until = from + ((column + 1) / columns) * (to - from);
+    // Of a part of the time, what was taken and freed before it is added up first: column -1.
+    for (let column = -1, s = 0, e = 0; column < columns; column++) {
+      const until = column < 0 ? from : from + ((column + 1) / columns) * (to - from);
       let best: Moment = { at: until, total, parts: now.slice() };
       while (
         (s < mine.length && blocks.start[mine[s]] <= until) ||
@@ -196,6 +200,7 @@ export class Memory implements Part {
           if (total > best.total) best = { at: blocks.start[i], total, parts: now.slice() };
         } else break;
       }
+      if (column < 0) continue;
       this.moments.push(best);
       if (best.total > this.moments[this.peak].total) this.peak = column;
     }
@@ -270,7 +275,9 @@ export class Memory implements Part {
     for (let part = 0; part <= 4; part++) {
       context.textAlign = part === 0 ? "left" : part === 4 ? "right" : "center";
       context.fillText(
-        format.timeNs(this.trace.from + (part / 4) * (this.trace.to - this.trace.from)),
+        format.timeNs(
+          this.part.window.from + (part / 4) * (this.part.window.to - this.part.window.from),
+        ),
         LEFT + (part / 4) * (width - LEFT),
         height - BOTTOM / 2,
       );

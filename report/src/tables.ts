@@ -55,6 +55,7 @@ export function viewPart(
   group: string,
   setGroup: (group: string) => void,
   find: ((name: string) => void) | null,
+  changed: () => void,
 ): Part {
   const entry = entries.find((one) => one.group === group) ?? entries[0];
   const view = entry.document;
@@ -115,6 +116,7 @@ export function viewPart(
     state.filter = text;
     table?.filter(text);
     if (table) printed.replaceChildren(table.printed(200));
+    changed();
   });
   const groups = entries.map((one): [string, string] => [
     one.group,
@@ -163,6 +165,13 @@ export function viewPart(
   build();
   return {
     element,
+    toAddress: (to) => {
+      if (state.filter) to.set("search", state.filter);
+    },
+    fromAddress: (from) => {
+      search.value = state.filter = from.get("search") ?? "";
+      table?.filter(state.filter);
+    },
     key: (event) => {
       if (event.key !== "/") return false;
       search.focus();

@@ -18,6 +18,7 @@ import {
   type Window,
 } from "./rows";
 import { paintRuler } from "./ticks";
+import { readWindow, type Selection } from "./selection";
 import { greatest, paintTimeline } from "./timelinepaint";
 
 const GUTTER = 210;
@@ -57,7 +58,6 @@ export class Timeline implements Part {
   private window: Window;
   private whole: Window;
   private selection: Place | null = null;
-  private area: Window | null = null;
   private matches: Uint8Array | null = null;
   private found: Place[] = [];
   private foundAt = -1;
@@ -72,6 +72,8 @@ export class Timeline implements Part {
     private trace: Trace,
     private lanes: Lane[],
     private palette: Palette,
+    private part: Selection,
+    private changed: () => void,
   ) {
     const margin = (trace.to - trace.from) * 0.01;
     this.whole = { from: trace.from - margin, to: trace.to + margin };
@@ -113,7 +115,31 @@ export class Timeline implements Part {
 
   shown(): void {
     this.observer.observe(this.scroller);
+    this.describe();
     this.draw();
+  }
+
+  /** The window, the span that is selected (lane, row, number), what is searched. */
+  toAddress(to: URLSearchParams): void {
+    const { window, whole, selection } = this;
+    if (window.from !== whole.from || window.to !== whole.to)
+      to.set("at", `${Math.round(window.from)}-${Math.round(window.to)}`);
+    if (selection)
+      to.set("span", [this.lanes.indexOf(selection.lane), selection.row, selection.id].join("."));
+    if (this.search.value) to.set("search", this.search.value);
+  }
+
+  fromAddress(from: URLSearchParams): void {
+    const window = readWindow(from.get("at"));
+    const [number, row, id] = (from.get("span") ?? "").split(".").map(Number);
+    const lane = this.lanes[number];
+    const search = from.get("search");
+    if (window) this.window = clampWindow(window, this.whole);
+    if (lane?.rows[row]?.includes(id)) this.selection = { lane, row, id };
+    if (search !== null && search !== this.search.value) {
+      this.search.value = search;
+      this.find(search);
+    }
   }
 
   left(): void {
@@ -153,8 +179,21 @@ export class Timeline implements Part {
           );
           name.style.top = `${lane.y}px`;
           name.style.height = `${lane.height}px`;
-          return name;
-        }),
+          const pick = el(
+            "button.lane-pick",
+            {
+              type: "button",
+              "aria-pressed": String(this.part.lane === lane),
+              "aria-label": `Select ${lane.title}`,
+              title: "Only this lane: flame graph, totals, memory",
+              onclick: () => this.choose(this.part.area, this.part.lane === lane ? null : lane),
+            },
+            "◎",
+          );
+          pick.style.top = `${lane.y}px`;
+          return [name, pick];
+        })
+        .flat(),
     );
   }
 
@@ -167,7 +206,8 @@ export class Timeline implements Part {
   private paint(): void {
     const width = this.width();
     const height = Math.max(60, this.scroller.clientHeight);
-    const { trace, lanes, palette, window, selection, area, matches } = this;
+    const { trace, lanes, palette, window, selection, matches } = this;
+    const { area } = this.part;
     const { used, labels } = paintTimeline(
       { trace, lanes, palette, window, selection, area, matches, top: this.scroller.scrollTop },
       this.canvas,
@@ -207,6 +247,7 @@ export class Timeline implements Part {
   show(window: Window): void {
     this.window = clampWindow(window, this.whole);
     this.draw();
+    this.changed();
   }
 
   zoom(factor: number, at = (this.window.from + this.window.to) / 2): void {
@@ -287,7 +328,7 @@ export class Timeline implements Part {
       const drag = this.drag;
       this.drag = null;
       if (drag && !drag.moved) this.select(this.at(event.offsetX, event.offsetY));
-      else if (drag && !drag.pans) this.describe();
+      else if (drag && !drag.pans) this.choose(this.part.area, this.part.lane);
     });
     this.canvas.addEventListener("dblclick", () => this.frame());
     this.canvas.addEventListener("pointerleave", () => (this.pointer = undefined));
@@ -310,7 +351,7 @@ export class Timeline implements Part {
       this.show({ from: drag.from.from + by, to: drag.from.to + by });
     } else {
       const [a, b] = [this.timeAt(drag.x), this.timeAt(event.offsetX)];
-      this.area = { from: Math.min(a, b), to: Math.max(a, b) };
+      this.part.area = { from: Math.min(a, b), to: Math.max(a, b) };
       this.selection = null;
       this.draw();
     }
@@ -337,14 +378,28 @@ export class Timeline implements Part {
 
   select(selection: Place | null): void {
     this.selection = selection;
-    this.area = null;
+    const { lane } = this.part;
+    this.part.set(null, selection ? lane : null);
+    if (lane && !selection) this.makeNames();
     this.describe();
     this.draw();
+    this.changed();
+  }
+
+  /** A part of the time, a lane, or both: what the other parts of the page are of from now on. */
+  private choose(area: Window | null, lane: Lane | null): void {
+    this.selection = null;
+    this.part.set(area, lane);
+    this.makeNames();
+    this.describe();
+    this.draw();
+    this.changed();
   }
 
   /** Shows the selection with some room at both sides. */
   private frame(): void {
     const { selection } = this;
+    if (!selection && this.part.area) this.show(this.part.area);
     if (!selection) return;
     const { start, end } = selection.lane.spans;
     const length = Math.max(end[selection.id] - start[selection.id], 50);
@@ -431,6 +486,7 @@ export class Timeline implements Part {
     }
     this.showStatus();
     this.draw();
+    this.changed();
   }
 
   /** Searches for exactly this name, and selects the first. */
@@ -456,13 +512,19 @@ export class Timeline implements Part {
   }
 
   private describe(): void {
-    const { trace, lanes, selection, area } = this;
+    const { trace, lanes, selection, part } = this;
     this.element.dataset.selected = selection ? this.nameOf(selection) : "";
     if (selection)
       this.details.replaceChildren(
         ...describeSpan(trace, lanes, selection, (there) => this.reveal(there)),
       );
-    else if (area) this.details.replaceChildren(...describeArea(trace, lanes, area));
+    else if (part.active)
+      this.details.replaceChildren(
+        ...describeArea(trace, part, {
+          zoom: () => this.show(part.window),
+          clear: () => this.choose(null, null),
+        }),
+      );
     else
       this.details.replaceChildren(
         el(

@@ -82,7 +82,7 @@ class Opened:
 
     def go(self, part):
         self.page.evaluate("part => { location.hash = part; }", part)
-        kind = part.split("/")[0]
+        kind = part.partition("?")[0].split("/")[0]
         selector = {"timeline": "main > .timeline[data-frames]", "flame": "main > .flamegraph", "table": "main > .view",
                     "summary": "main > .summary"}.get(kind, f"main > .{kind}")
         self.page.wait_for_selector(selector)
