@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not SONDE, reason="the program sonde is not buil
 START = ROOT / "docs/start"
 PAGES = sorted(page.name for page in START.glob("*.md") if page.name != "README.md")
 # Those that start torch: a Python that has it imported stands for `python`.
-TORCH = {"slow-training.md", "out-of-memory.md"}
+TORCH = {"slow-training.md", "out-of-memory.md", "torch-profiler-traces.md"}
 RUN_ELSEWHERE = {"idle-gpu.md"}  # needs a GPU: tests/gpu has the same views
 
 

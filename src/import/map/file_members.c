@@ -235,7 +235,8 @@ static void put_threads(struct snd_importer *im, const struct snd_lane_writer *l
         if (number == SND_NUMBERS_MOST)
             return;
         im->tids[number] = lanes->own_tids[i] + 1;
-        snprintf(key, sizeof key, "%s%" PRIu32, snd_meta_key(SND_META_TORCH_THREAD), lanes->own_tids[i]);
+        snprintf(key, sizeof key, "%s%" PRIu32, snd_meta_key(SND_META_TORCH_THREAD),
+                 lanes->own_tids[i]);
         int length = snprintf(value, sizeof value, "%" PRIu32, number);
         snd_trace_meta(&im->out, key, value, (size_t)length);
     }

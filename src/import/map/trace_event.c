@@ -76,23 +76,28 @@ static const char *parse_args(struct snd_trace_event *event, const struct snd_ar
     }
 }
 
-/* Where a member of the event goes; NULL: nowhere. */
+/* Where a member of the event goes; NULL: nowhere. By length first: this is done for each member of each event. */
 static struct snd_span *find_member(struct snd_trace_event *e, struct snd_span key)
 {
-    const struct {
-        const char      *text;
-        size_t           length;
-        struct snd_span *place;
-    } members[] = {
-        { "ts", 2, &e->ts },        { "dur", 3, &e->duration }, { "name", 4, &e->name },
-        { "cat", 3, &e->category }, { "pid", 3, &e->pid },      { "tid", 3, &e->tid },
-        { "id", 2, &e->id },        { "s", 1, &e->scope },      { "id2", 3, &e->id2 },
-    };
+    const char *k = key.at;
 
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (key.length == members[i].length && memcmp(key.at, members[i].text, key.length) == 0)
-            return members[i].place;
-    return NULL;
+    switch (key.length) {
+    case 1:
+        return *k == 's' ? &e->scope : NULL;
+    case 2:
+        return memcmp(k, "ts", 2) == 0 ? &e->ts : memcmp(k, "id", 2) == 0 ? &e->id : NULL;
+    case 3:
+        return memcmp(k, "pid", 3) == 0   ? &e->pid
+               : memcmp(k, "tid", 3) == 0 ? &e->tid
+               : memcmp(k, "dur", 3) == 0 ? &e->duration
+               : memcmp(k, "cat", 3) == 0 ? &e->category
+               : memcmp(k, "id2", 3) == 0 ? &e->id2
+                                          : NULL;
+    case 4:
+        return memcmp(k, "name", 4) == 0 ? &e->name : NULL;
+    default:
+        return NULL;
+    }
 }
 
 /* The members of an event, args apart: they are taken apart as they are read. */
@@ -104,18 +109,11 @@ const char *snd_event_parse(struct snd_trace_event *event, const struct snd_argu
     event->other_count = event->dropped = 0;
     event->odd = false;
     for (;;) {
-        bool comma = false;
-        at = snd_scan_space(at);
-        if (*at == ',') {
-            comma = true;
-            at = snd_scan_space(at + 1);
-        }
-        if (at >= end)
+        at = snd_scan_next(at, end, '}', &event->odd);
+        if (!at)
             return NULL;
-        if (*at == '}') {
-            event->odd |= comma;
+        if (*at == '}')
             return at + 1;
-        }
         /* "args" may come before what it is of, and is most of the text: not scanned twice. */
         if (end - at > 8 && memcmp(at, "\"args\"", 6) == 0) {
             const char *value = snd_scan_space(at + 6);

@@ -62,10 +62,29 @@ const char *snd_scan_string(const char *at, const char *end, bool *odd)
     }
 }
 
-static inline bool ends_scalar(char c)
+/* What follows a number or a word. */
+static const bool ends_scalar[256] = {
+    [','] = true,  [']'] = true, ['}'] = true, [' '] = true, ['\n'] = true, ['\r'] = true,
+    ['\t'] = true, [':'] = true, ['"'] = true, ['['] = true, ['{'] = true,
+};
+
+static inline bool is_digit(char c)
 {
-    return c == ',' || c == ']' || c == '}' || c == ' ' || c == '\n' || c == '\r' || c == '\t' ||
-           c == ':' || c == '"' || c == '[' || c == '{';
+    return (unsigned char)(c - '0') < 10;
+}
+
+/* A plain number, as nearly all are: returns what follows it; NULL: it is to be looked at more closely. */
+static inline const char *scan_plain_number(const char *at)
+{
+    at += *at == '-';
+    if (!is_digit(*at) || (*at == '0' && is_digit(at[1])))
+        return NULL;
+    while (is_digit(*at))
+        at++;
+    if (*at == '.' && is_digit(at[1]))
+        for (at++; is_digit(*at); at++)
+            ;
+    return ends_scalar[(unsigned char)*at] ? at : NULL;
 }
 
 static bool is_odd_word(const char *at, size_t length)
@@ -110,9 +129,11 @@ static bool is_number(const char *at, const char *end)
 
 static const char *scan_scalar(const char *at, const char *end, bool *odd)
 {
-    const char *begin = at;
+    const char *begin = at, *plain = scan_plain_number(at);
 
-    while (at < end && !ends_scalar(*at))
+    if (plain && plain < end)
+        return plain;
+    while (at < end && !ends_scalar[(unsigned char)*at])
         at++;
     if (at == end)
         return NULL;
@@ -175,7 +196,16 @@ static const char *scan_nested(const char *at, const char *end, bool *odd)
             c = *at;
         }
         after_comma = false;
+        wants_value = false;
+        if (is_digit(c)) {
+            const char *plain = scan_plain_number(at);
+            if (plain && plain < end) {
+                at = plain;
+                continue;
+            }
+        }
         if (c == '[' || c == '{') {
+            wants_value = true;
             if (depth == SND_SCAN_DEPTH)
                 return SND_SCAN_BAD;
             uint64_t bit = (uint64_t)1 << depth % 64;
@@ -194,7 +224,6 @@ static const char *scan_nested(const char *at, const char *end, bool *odd)
             if (!at || at == SND_SCAN_BAD)
                 return at;
         }
-        wants_value = false;
     }
 }
 
@@ -209,30 +238,12 @@ const char *snd_scan_value(const char *at, const char *end, bool *odd)
     return *at == '[' || *at == '{' ? scan_nested(at, end, odd) : scan_scalar(at, end, odd);
 }
 
-/* Before a member or an element: commas. Returns where it begins, or where `closer` is. */
-static const char *find_next(const char *at, const char *end, char opener, char closer, bool *odd)
-{
-    bool comma = false;
-
-    at = snd_scan_space(at);
-    if (at < end && *at == ',') {
-        comma = true;
-        at = snd_scan_space(at + 1);
-    } else if (at < end && at[0] != closer && at[-1] != opener && opener != 0) {
-        *odd = true; /* a missing comma */
-    }
-    if (at >= end)
-        return NULL;
-    *odd |= comma && *at == closer;
-    return at;
-}
-
 const char *snd_scan_member(const char *at, const char *end, struct snd_span *key,
                             struct snd_span *value, bool *odd)
 {
     key->length = 0;
     key->at = NULL;
-    at = find_next(at, end, 0, '}', odd);
+    at = snd_scan_next(at, end, '}', odd);
     if (!at)
         return NULL;
     if (*at == '}')
@@ -264,7 +275,7 @@ const char *snd_scan_member(const char *at, const char *end, struct snd_span *ke
 const char *snd_scan_element(const char *at, const char *end, struct snd_span *value, bool *odd)
 {
     value->length = 0;
-    at = find_next(at, end, 0, ']', odd);
+    at = snd_scan_next(at, end, ']', odd);
     if (!at)
         return NULL;
     if (*at == ']')

@@ -43,6 +43,22 @@ static inline const char *snd_scan_space(const char *at)
     return at;
 }
 
+/* Before a member or an element: a comma. Returns where it begins, or where `closer` is. */
+static inline const char *snd_scan_next(const char *at, const char *end, char closer, bool *odd)
+{
+    bool comma = false;
+
+    at = snd_scan_space(at);
+    if (*at == ',') {
+        comma = true;
+        at = snd_scan_space(at + 1);
+    }
+    if (at >= end)
+        return NULL;
+    *odd |= comma && *at == closer;
+    return at;
+}
+
 /* `at` is behind the opening quote; returns where the closing one is. */
 const char *snd_scan_string(const char *at, const char *end, bool *odd);
 /* Returns what follows the value at `at`. */

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/imports.py [--quick] - traces of torch.profiler (.json.gz) to the table of operators with self times.
+
+The file is a real one of a GPU (tests/data/gpu), its steps repeated with times and ids moved on: 100 MB of JSON. CPU time of
+`sonde report FILE.json.gz`, everything included, beside that of `gzip -dc` of the file alone, of gunzip, orjson and a loop over the
+operators, and of HolisticTraceAnalysis's load (both in an environment of their own, build-bench/; left out if that cannot be made). Best of
+several rounds. The most memory; the size of the packed trace over that of the file, of a file that is not repeated.
+Exit status: 1 if a budget is missed.
+"""
+import argparse
+import gzip
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from figures import ROOT, conclude, figure, say
+
+SONDE = f"{ROOT}/build/src/cli/sonde"
+ENVIRONMENT = f"{ROOT}/build-bench"
+SOURCE = f"{ROOT}/tests/data/gpu/train.trace.json.gz"
+NUMBERS = {"ts": 20000, "correlation": 1400, "External id": 1000, "Ev Idx": 1000, "Sequence number": 40, "id": 1400}
+
+LOOP = """
+import collections, gzip, orjson, sys
+total, count = collections.Counter(), collections.Counter()
+for e in orjson.loads(gzip.open(sys.argv[1]).read())["traceEvents"]:
+    if e["ph"] == "X" and e.get("cat") == "cpu_op":
+        total[e["name"]] += e["dur"]
+        count[e["name"]] += 1
+"""
+HTA = """
+import logging, sys
+logging.disable(logging.CRITICAL)
+from hta.trace_analysis import TraceAnalysis
+if len(sys.argv) > 1:
+    TraceAnalysis(trace_files={0: sys.argv[1]})
+"""
+
+
+def make_file(path, times):
+    """The steps of a real file, `times` times."""
+    with gzip.open(SOURCE, "rt") as file:
+        text = file.read()
+    begin = text.index('"traceEvents": [') + len('"traceEvents": [')
+    end = text.rindex("]")
+    keys = "|".join(NUMBERS)
+    parts = re.split(rf'"({keys})": (\d+)', text[begin:end])
+    with gzip.open(path, "wt", compresslevel=6) as file:
+        file.write(text[:begin].replace('"traceEvents"', '"distributedInfo": {"rank": 0, "world_size": 1},\n"traceEvents"'))
+        for k in range(times):
+            out = [parts[0]]
+            for key, number, rest in zip(parts[1::3], parts[2::3], parts[3::3]):
+                out += [f'"{key}": {int(number) + k * NUMBERS[key]}', rest]
+            file.write("".join(out) + ("," if k < times - 1 else ""))
+        file.write(text[end:])
+
+
+def cost(command):
+    """(CPU seconds, the most memory in MiB) of a command and all that it starts."""
+    with open(os.devnull, "wb") as nowhere:
+        child = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        sys.exit(f"imports.py: failed: {command}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def environment():
+    """The Python with the others' packages; None: it cannot be made."""
+    python = f"{ENVIRONMENT}/bin/python"
+    if not os.path.exists(f"{ENVIRONMENT}/.ready"):
+        done = subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=False).returncode == 0 and \
+            subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", f"{ROOT}/tools/bench-requirements.txt"],
+                           check=False).returncode == 0
+        if not done:
+            return None
+        with open(f"{ENVIRONMENT}/.ready", "w"):
+            pass
+    return python
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true")
+    quick = options.parse_args().quick
+    results = []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        path, packed = f"{folder}/t.json.gz", f"{folder}/t.sonde"
+        make_file(path, 30 if quick else 300)
+        rounds = [(cost([SONDE, "report", path]), cost(["gzip", "-dc", path])) for _ in range(3 if quick else 7)]
+        ours, theirs = min(o[0] for o, _ in rounds), min(t[0] for _, t in rounds)
+        results.append(say(figure("import_gzip", "sonde report FILE.json.gz over gzip -dc of it, CPU time", ours / theirs, "x", 1,
+                                  both=f"{1000 * ours:.0f} ms and {1000 * theirs:.0f} ms")))
+        results.append(say(figure("import_memory", "the most memory of sonde report FILE.json.gz", max(o[1] for o, _ in rounds), "MiB", 24)))
+        subprocess.run([SONDE, "import", SOURCE, "-o", packed], check=True, stderr=subprocess.DEVNULL)
+        results.append(say(figure("import_size", "a small file imported, over the .json.gz", os.path.getsize(packed) / os.path.getsize(SOURCE), "x")))
+        python = environment()
+        if python:
+            loop = min(cost([python, "-c", LOOP, path])[0] for _ in range(2))
+            start = cost([python, "-c", HTA])[0]
+            load = min(cost([python, "-c", HTA, path])[0] for _ in range(2)) - start
+            results.append(say(figure("import_orjson", "gunzip, orjson and a loop over sonde report, CPU time", loop / ours, "x", 6, at_least=True)))
+            results.append(say(figure("import_hta", "HolisticTraceAnalysis's load over sonde report, CPU time", load / ours, "x", 30,
+                                      at_least=True)))
+        else:
+            print("left out: orjson and HolisticTraceAnalysis cannot be installed in build-bench/", flush=True)
+    conclude(results, keeps=not quick)
+
+
+if __name__ == "__main__":
+    main()
