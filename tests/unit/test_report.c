@@ -133,7 +133,7 @@ static void refuses_what_is_not_there(void **state)
     assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
     assert_non_null(strstr(
         err.message,
-        "summary, ops, tree, roofline, model, modules, depths, graph, layers, functions, lines, "
+        "summary, advice, ops, tree, roofline, model, modules, depths, graph, layers, functions, lines, "
         "line-memory, source, samples, asm, counters, range-counters, function-counters, "
         "kernels, gpu, memory, heap, tensors, "
         "tensor-lines, threads, steps, ranks, stragglers, collectives, ledger"));

@@ -106,7 +106,7 @@ void snd_spots_release(struct snd_spots *spots)
 
 /* ------------------------------------------------------------------ sentences */
 
-bool snd_advised(const struct snd_advisor *advisor, enum snd_pattern pattern)
+static bool is_advised(const struct snd_advisor *advisor, enum snd_pattern pattern)
 {
     for (size_t i = 0; i < advisor->found->count; i++)
         if (advisor->found->items[i].pattern == pattern)
@@ -119,7 +119,7 @@ void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double sh
 {
     va_list args;
 
-    if (snd_advised(advisor, pattern))
+    if (is_advised(advisor, pattern))
         return;
     struct snd_advice *advice = &advisor->found->items[advisor->found->count++];
     *advice = (struct snd_advice){ .pattern = pattern,

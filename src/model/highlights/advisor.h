@@ -52,7 +52,6 @@ void                       snd_spots_release(struct snd_spots *spots);
 void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double share,
                 const char *link, const struct snd_spot *spot, const char *format, ...)
     SONDE_PRINTF(6, 7);
-bool snd_advised(const struct snd_advisor *advisor, enum snd_pattern pattern);
 
 SND_CHECKED enum sonde_status snd_advise_gpu(struct snd_advisor *advisor, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_memory(struct snd_advisor *advisor,
