@@ -153,6 +153,7 @@ def test_a_program_of_python_is_told_of_its_fault_at_its_line(tmp_path, name):
         assert not (set(found) & waits) - {pattern}
 
 
+@pytest.mark.alone
 def test_more_processes_than_processors_are_too_many(tmp_path):
     script = tmp_path / "program.py"
     script.write_text("import multiprocessing, sys, time\n"
