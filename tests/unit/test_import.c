@@ -230,6 +230,56 @@ static void test_an_event_without_end(void **state)
     free(text);
 }
 
+/* Which functions of Python a file says were called in which: only what can be so is taken. */
+static void test_callers_begin_before_what_they_call(void **state)
+{
+    static const struct {
+        const char *name;
+        int         ts, dur, id, parent;
+    } calls[] = {
+        { "early", 1, 2, 1, 2 },   { "outer", 10, 50, 2, 0 }, { "inner", 20, 10, 3, 2 },
+        { "first", 70, 10, 4, 6 }, { "second", 70, 9, 5, 4 }, { "third", 70, 8, 6, 5 },
+    };
+    char                 text[2048];
+    size_t               length = (size_t)sprintf(text, "[");
+    const char          *path = scratch_path("callers");
+    int                  fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    struct sonde_events *events;
+
+    (void)state;
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        length +=
+            (size_t)sprintf(text + length,
+                            "%s{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"%s\","
+                            "\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":%d,\"args\":{\"Python id\":%d,"
+                            "\"Python parent id\":%d}}",
+                            i ? "," : "", calls[i].name, calls[i].ts, calls[i].dur, calls[i].id,
+                            calls[i].parent);
+    length += (size_t)sprintf(text + length, "]");
+    assert_int_equal(snd_import_text(text, length, "text", fd, -1, NULL), SONDE_OK);
+    close(fd);
+    struct sonde_trace *trace = scratch_open(path);
+    assert_int_equal(sonde_events_new(trace, NULL, &events, NULL), SONDE_OK);
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    assert_int_equal(c->count, sizeof calls / sizeof *calls);
+    assert_int_equal(c->parent[0], -1); /* it began before what it says it was called by */
+    assert_int_equal(c->parent[1], -1);
+    assert_int_equal(c->parent[2], 1);
+    assert_int_equal(c->self_ns[1], 40000);
+    /* Three in a circle, of one moment: going up comes to an end. */
+    for (int32_t i = 3; i < 6; i++) {
+        int32_t at = i, steps = 0;
+        while (at != -1 && steps < 6) {
+            at = c->parent[at];
+            steps++;
+        }
+        assert_int_equal(at, -1);
+    }
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_items_in_order),
         cmocka_unit_test(test_cut_at_any_byte),
         cmocka_unit_test(test_an_event_without_end),
+        cmocka_unit_test(test_callers_begin_before_what_they_call),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -179,6 +179,39 @@ static struct snd_key key_of_call(const struct sonde_events *e, uint32_t row, ui
     return (struct snd_key){ snd_kind_of(e, row)->process, id, 0 };
 }
 
+#define TIED_MOST 4096 /* calls in calls that begin at one moment */
+
+/* Ends and durations become nanoseconds one by one, so that of two calls of one moment the outer one may begin a nanosecond late. */
+static void even_out(struct sonde_events *e, uint32_t caller, uint32_t callee)
+{
+    int64_t *start = e->rows.start_ns;
+    int32_t  above = e->rows.parent[caller];
+
+    if (snd_sub(start[caller], start[callee]) == 1 &&
+        (above == -1 || start[above] <= start[callee])) {
+        start[caller] = start[callee];
+        e->rows.self_ns[caller] = snd_add(e->rows.self_ns[caller], 1);
+    }
+}
+
+/* Ids are what a file says: a call that begins later is not the one that it was made in, and none is in itself. */
+static bool may_call(const struct sonde_events *e, uint32_t caller, uint32_t callee)
+{
+    const int64_t *start = e->rows.start_ns;
+    int32_t        at = (int32_t)caller;
+
+    if (start[caller] != start[callee])
+        return start[caller] < start[callee];
+    for (int i = 0; i < TIED_MOST; i++) {
+        if (at == (int32_t)callee)
+            return false;
+        if (at == -1 || start[at] != start[callee])
+            return true;
+        at = e->rows.parent[at];
+    }
+    return false;
+}
+
 /* A call is recorded when it returns, and so after those that it made. */
 bool snd_events_link_functions(struct sonde_events *e)
 {
@@ -196,6 +229,9 @@ bool snd_events_link_functions(struct sonde_events *e)
         struct snd_row_call call = e->calls[e->rows.extra[i] - 1];
         if (call.parent == 0 || call.parent == call.id ||
             !snd_map_get(&calls, key_of_call(e, i, call.parent), &parent))
+            continue;
+        even_out(e, parent, i);
+        if (!may_call(e, parent, i))
             continue;
         int64_t total = snd_sub(e->rows.end_ns[i], e->rows.start_ns[i]);
         e->rows.self_ns[parent] = snd_sub(e->rows.self_ns[parent], total);
