@@ -48,7 +48,7 @@ void snd_run_folder_undo(struct snd_run_folder *folder);
  */
 void snd_run_folder_settle(struct snd_run_folder *folder);
 
-#define SND_RUN_HOST ".host" /* in the folder: the name of the host that records into it */
+#define SND_RUN_HOST ".host"       /* in the folder: the name of the host that records into it */
 #define SND_INNER_RUN ".inner-run" /* the file of the next two */
 /* A `sonde run` inside another run leaves its trace's name there, for the outer one's messages. */
 void snd_run_folder_note_inner(const char *outer, const char *inner);

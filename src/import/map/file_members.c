@@ -175,7 +175,7 @@ static void put_versions(struct snd_importer *im)
         struct snd_fact_member members[SND_COUNT_OF(versions)];
     } fact = { .head = { .kind = SND_FACT_OF_CUDA } };
 
-    for (uint16_t i = 0; i < SND_COUNT_OF(versions); i++)
+    for (size_t i = 0; i < SND_COUNT_OF(versions); i++)
         if (im->cuda_versions[i] != 0)
             fact.members[fact.head.count++] =
                 (struct snd_fact_member){ (uint16_t)(SND_FIELD_CUDA_DRIVER_VERSION + i),

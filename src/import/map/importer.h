@@ -72,15 +72,20 @@ struct snd_importer {
     enum sonde_status status; /* of what failed for want of memory, or of disk */
 };
 
-/* ---- map_event.c: an event becomes items */
-void snd_map_event(struct snd_importer *im);
-/* The lane of an event; a text or a large number gets one of its own. */
-uint64_t snd_map_lane(struct snd_importer *im, struct snd_span pid, struct snd_span tid);
-void     snd_map_add(struct snd_importer *im, const struct snd_item *item);
+/* ---- map_parts.c: what every kind of event needs */
+void snd_map_add(struct snd_importer *im, const struct snd_item *item);
 /* A string's id; of a JSON string its characters. */
 uint32_t snd_map_string(struct snd_importer *im, struct snd_span value);
 /* Arguments without a place of their own, as a JSON object; 0: none, or there is no more room for such. */
 uint32_t snd_map_others(struct snd_importer *im);
+#define SND_ID_TEXT 0x80000000u
+/* A process or thread id, as 32 bits. What is none gets the hash of its text: from SND_ID_TEXT on. */
+uint32_t snd_map_id(struct snd_span value);
+/* The lane of an event; a text or a large number gets one of its own. */
+uint64_t snd_map_lane(struct snd_importer *im, struct snd_span pid, struct snd_span tid);
+
+/* ---- map_event.c: an event becomes items */
+void snd_map_event(struct snd_importer *im);
 
 /* ---- torch_call.c */
 /* The call record of an operator or a range that a person named. */

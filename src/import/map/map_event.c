@@ -9,8 +9,7 @@
 #include "base/text/buf.h"
 #include "import/map/importer.h"
 
-#define TEXTS_MOST ((uint64_t)6 << 20) /* bytes of arguments that are kept as text */
-#define ASYNC_TID 0xfffffff0u          /* the lane of a process's asynchronous ranges */
+#define ASYNC_TID 0xfffffff0u /* the lane of a process's asynchronous ranges */
 
 enum meaning {
     MEANS_NOTHING,
@@ -53,12 +52,6 @@ static enum meaning find_meaning(struct snd_span category)
 
 /* ------------------------------------------------------------------ small parts */
 
-void snd_map_add(struct snd_importer *im, const struct snd_item *item)
-{
-    if (im->status == SONDE_OK && !snd_items_add(&im->items, item))
-        im->status = im->items.failed_memory ? SONDE_E_NOMEM : SONDE_E_IO;
-}
-
 /* An event that has no place in a trace: counted by its phase and category. */
 static void count_nowhere(struct snd_importer *im)
 {
@@ -89,67 +82,12 @@ static void count_nowhere(struct snd_importer *im)
     im->kinds[i].count++;
 }
 
-uint32_t snd_map_string(struct snd_importer *im, struct snd_span value)
-{
-    struct snd_span inside;
-
-    if (snd_scan_plain(value, &inside))
-        return snd_trace_string(&im->out, inside.at, inside.length);
-    snd_buf_clear(&im->text);
-    snd_scan_text(value, &im->text);
-    return im->text.failed ? 0 : snd_trace_string(&im->out, im->text.bytes, im->text.length);
-}
-
-uint32_t snd_map_others(struct snd_importer *im)
-{
-    struct snd_trace_event *e = &im->event;
-
-    if (e->other_count == 0)
-        return 0;
-    snd_buf_clear(&im->more);
-    for (uint32_t i = 0; i < e->other_count; i++) {
-        snd_buf_text(&im->more, i == 0 ? "{\"" : ", \"");
-        snd_buf_put(&im->more, e->others[i].key.at, e->others[i].key.length);
-        snd_buf_text(&im->more, "\": ");
-        snd_buf_put(&im->more, e->others[i].value.at, e->others[i].value.length);
-    }
-    snd_buf_text(&im->more, "}");
-    uint32_t before = im->out.ids[SND_REC_STRING];
-    if (im->more.failed || im->more.length > SND_STRING_MAX || im->text_bytes > TEXTS_MOST) {
-        im->dropped_texts++;
-        return 0;
-    }
-    uint32_t id = snd_trace_string(&im->out, im->more.bytes, im->more.length);
-    if (im->out.ids[SND_REC_STRING] != before)
-        im->text_bytes += im->more.length + 64;
-    return id;
-}
-
-/* A process or thread id, as 32 bits. What is none gets the hash of its text. */
-static uint32_t fold_id(struct snd_span value)
-{
-    uint64_t number;
-
-    if (value.length == 0)
-        return 0;
-    if (snd_scan_uint(value, &number) && number < 0x80000000u)
-        return (uint32_t)number;
-    return 0x80000000u | ((uint32_t)snd_hash_bytes(value.at, value.length, 7).low & 0x3fffffffu);
-}
-
-uint64_t snd_map_lane(struct snd_importer *im, struct snd_span pid, struct snd_span tid)
-{
-    uint32_t process = pid.length > 0 ? fold_id(pid) : im->own_pid;
-
-    return snd_lane_key(process, tid.length > 0 ? fold_id(tid) : process);
-}
-
 /* A lane whose thread is not known by a number has its text as name. */
 static void name_lane(struct snd_importer *im, uint64_t lane)
 {
     struct snd_span tid = im->event.tid;
 
-    if (tid.length == 0 || lane == im->named_lane || fold_id(tid) < 0x80000000u)
+    if (tid.length == 0 || lane == im->named_lane || snd_map_id(tid) < SND_ID_TEXT)
         return;
     im->named_lane = lane;
     struct snd_item item = { .lane = lane,

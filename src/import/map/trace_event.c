@@ -20,7 +20,7 @@ static unsigned slot_of(const char *text, size_t length)
 void snd_argument_index_make(struct snd_argument_index *index)
 {
     memset(index, 0, sizeof *index);
-    for (uint8_t i = 0; i < SND_ARG_COUNT; i++) {
+    for (unsigned i = 0; i < SND_ARG_COUNT; i++) {
         unsigned slot = slot_of(arguments[i].text, arguments[i].length);
         while (index->slots[slot] != 0)
             slot = (slot + 1) & 255;

@@ -149,81 +149,100 @@ static const char *scan_scalar(const char *at, const char *end, bool *odd)
     return at;
 }
 
+/* Which of the lists and objects around a place are lists: a bit each. */
+struct nesting {
+    uint64_t is_list[SND_SCAN_DEPTH / 64];
+    unsigned depth;
+};
+
+static inline bool is_in_list(const struct nesting *n)
+{
+    return n->depth > 0 && (n->is_list[(n->depth - 1) / 64] >> ((n->depth - 1) % 64) & 1) != 0;
+}
+
+/* False: it is too deep. */
+static inline bool enter(struct nesting *n, bool is_list)
+{
+    if (n->depth == SND_SCAN_DEPTH)
+        return false;
+    uint64_t bit = (uint64_t)1 << n->depth % 64, *word = &n->is_list[n->depth / 64];
+    *word = is_list ? *word | bit : *word & ~bit;
+    n->depth++;
+    return true;
+}
+
+/* A key and its colon: returns where its value begins. */
+static inline const char *scan_key(const char *at, const char *end, bool *odd)
+{
+    if (*at != '"')
+        return SND_SCAN_BAD;
+    at = snd_scan_string(at + 1, end, odd);
+    if (!at)
+        return NULL;
+    at = snd_scan_space(at + 1);
+    if (at >= end)
+        return NULL;
+    if (*at != ':')
+        return SND_SCAN_BAD;
+    at = snd_scan_space(at + 1);
+    return at < end ? at : NULL;
+}
+
+/* A value with nothing inside; numbers first, of which there are most. */
+static inline const char *scan_flat(const char *at, const char *end, bool *odd)
+{
+    if (is_digit(*at)) {
+        const char *plain = scan_plain_number(at);
+        if (plain && plain < end)
+            return plain;
+    }
+    if (*at != '"')
+        return scan_scalar(at, end, odd);
+    at = snd_scan_string(at + 1, end, odd);
+    return at ? at + 1 : NULL;
+}
+
 /* A list or an object, with all that is in it; no recursion, so that nesting costs nothing but a bit. */
 static const char *scan_nested(const char *at, const char *end, bool *odd)
 {
-    uint64_t is_list[SND_SCAN_DEPTH / 64] = { 0 };
-    unsigned depth = 0;
-    bool     wants_value = true; /* a value or the end, not a comma */
-    bool     after_comma = false;
+    struct nesting n = { .depth = 0 };
+    bool           wants_value = true; /* a value or the end, not a comma */
+    bool           after_comma = false;
 
     for (;;) {
         at = snd_scan_space(at);
         if (at >= end)
             return NULL;
-        char c = *at;
-        bool in_list = depth > 0 && (is_list[(depth - 1) / 64] >> ((depth - 1) % 64) & 1) != 0;
-        if (c == ']' || c == '}') {
-            if (depth == 0 || in_list != (c == ']'))
+        bool in_list = is_in_list(&n);
+        if (*at == ']' || *at == '}') {
+            if (n.depth == 0 || in_list != (*at == ']'))
                 return SND_SCAN_BAD;
             *odd |= after_comma;
-            after_comma = false;
+            after_comma = wants_value = false;
             at++;
-            if (--depth == 0)
+            if (--n.depth == 0)
                 return at;
-            wants_value = false;
             continue;
         }
         if (!wants_value) {
-            if (c != ',')
+            if (*at != ',')
                 return SND_SCAN_BAD;
             at++;
             wants_value = after_comma = true;
             continue;
         }
-        if (depth > 0 && !in_list) {
-            const char *quote = c == '"' ? snd_scan_string(at + 1, end, odd) : SND_SCAN_BAD;
-            if (!quote || quote == SND_SCAN_BAD)
-                return quote;
-            at = snd_scan_space(quote + 1);
-            if (at >= end)
-                return NULL;
-            if (*at != ':')
-                return SND_SCAN_BAD;
-            at = snd_scan_space(at + 1);
-            if (at >= end)
-                return NULL;
-            c = *at;
-        }
+        if (n.depth > 0 && !in_list)
+            at = scan_key(at, end, odd);
+        if (!at || at == SND_SCAN_BAD)
+            return at;
         after_comma = false;
-        wants_value = false;
-        if (is_digit(c)) {
-            const char *plain = scan_plain_number(at);
-            if (plain && plain < end) {
-                at = plain;
-                continue;
-            }
-        }
-        if (c == '[' || c == '{') {
-            wants_value = true;
-            if (depth == SND_SCAN_DEPTH)
-                return SND_SCAN_BAD;
-            uint64_t bit = (uint64_t)1 << depth % 64;
-            is_list[depth / 64] = c == '[' ? is_list[depth / 64] | bit : is_list[depth / 64] & ~bit;
-            depth++;
-            at++;
-            continue;
-        }
-        if (c == '"') {
-            at = snd_scan_string(at + 1, end, odd);
-            if (!at)
-                return NULL;
-            at++;
-        } else {
-            at = scan_scalar(at, end, odd);
-            if (!at || at == SND_SCAN_BAD)
-                return at;
-        }
+        wants_value = *at == '[' || *at == '{';
+        if (wants_value)
+            at = enter(&n, *at == '[') ? at + 1 : SND_SCAN_BAD;
+        else
+            at = scan_flat(at, end, odd);
+        if (!at || at == SND_SCAN_BAD)
+            return at;
     }
 }
 
