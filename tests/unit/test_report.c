@@ -131,12 +131,13 @@ static void refuses_what_is_not_there(void **state)
     (void)state;
     options.view = "nonsense";
     assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
-    assert_non_null(strstr(
-        err.message,
-        "summary, advice, ops, tree, roofline, model, modules, depths, graph, layers, functions, lines, "
-        "line-memory, source, samples, asm, counters, range-counters, function-counters, "
-        "kernels, gpu, memory, heap, tensors, "
-        "tensor-lines, threads, steps, ranks, stragglers, collectives, ledger"));
+    assert_non_null(
+        strstr(err.message,
+               "summary, advice, ops, tree, roofline, model, modules, depths, graph, layers, "
+               "functions, lines, "
+               "line-memory, source, samples, asm, counters, range-counters, function-counters, "
+               "kernels, gpu, memory, heap, tensors, "
+               "tensor-lines, threads, steps, ranks, stragglers, collectives, ledger"));
     options.view = NULL;
     options.format = (enum sonde_report_format)77;
     assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
