@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from figures import ROOT, conclude, figure, say
+from figures import ROOT, conclude, figure, leave_out, say
 
 SONDE = f"{ROOT}/build/src/cli/sonde"
 ENVIRONMENT = f"{ROOT}/build-bench"
@@ -107,7 +107,7 @@ def main():
             results.append(say(figure("import_hta", "HolisticTraceAnalysis's load over sonde report, CPU time", load / ours, "x", 30,
                                       at_least=True)))
         else:
-            print("left out: orjson and HolisticTraceAnalysis cannot be installed in build-bench/", flush=True)
+            leave_out("orjson and HolisticTraceAnalysis", "they cannot be installed in build-bench/")
     conclude(results, keeps=not quick)
 
 

@@ -65,8 +65,10 @@ void snd_observed_fork(struct snd_observed *o, uint32_t pid, uint32_t tid, uint3
     if (pid != parent) {
         struct snd_seen_process *child = snd_observed_add_process(o, pid, parent);
         struct snd_seen_process *from = snd_observed_process(o, parent);
-        if (child && from)
+        if (child && from) {
+            child->is_python = from->is_python; /* it maps no interpreter of its own */
             (void)snd_mappings_copy(&child->mappings, &from->mappings);
+        }
     }
     struct snd_seen_thread *thread = snd_observed_thread(o, pid, tid);
     if (thread) {

@@ -800,3 +800,21 @@ def test_beside_py_spy(tmp_path):
         if max(differences) < 6:
             return
     pytest.fail(f"{theirs} {ours}")
+
+
+def test_a_forked_worker_is_sampled_once(tmp_path):
+    """Started by a program that is not Python: the interpreter samples itself, and its forks too, so nobody else does."""
+    (tmp_path / "program.py").write_text(textwrap.dedent("""
+        import os, time
+        def burn():
+            end = time.process_time() + 0.3
+            while time.process_time() < end: pass
+        child = os.fork()
+        burn()
+        if child: os.waitpid(child, 0)
+        """))
+    done = subprocess.run([SONDE, "run", "-q", "-o", "t.sonde", "--sample=500", "--", "env", sys.executable, "program.py"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    ran = sum(s["covered_ns"] for s in samples(tmp_path / "t.sonde") if s["state"] & ON_CPU)
+    assert 0.4e9 < ran < 0.75e9  # 0.6 of each once
