@@ -131,6 +131,10 @@ def judge_samples(run, trace, names):
     judge_times(run, trace, names)
 
 
+class Off(AssertionError):
+    """Shares that are not what they were."""
+
+
 def judge_times(run, trace, names):
     """By thread: the times that samples stand for follow each other, and are divided as the thread divided its own."""
     exported = read_json("export", trace, "--to", "json", "-o", "-")
@@ -155,7 +159,8 @@ def judge_times(run, trace, names):
         found, true = percent(spent[thread]), run.shares([name])
         # A busy machine lets the sampler run late. What samples cannot tell then is three deviations; and who is to run, waits.
         allowed = max(1, 300 * doubt[thread] ** 0.5 / sum(spent[thread].values())) * max(1, os.getloadavg()[0] / os.cpu_count())
-        assert all(abs(found[part] - true[part]) <= allowed for part in PARTS), (name, found, true, allowed)
+        if any(abs(found[part] - true[part]) > allowed for part in PARTS):
+            raise Off((name, found, true, allowed))
 
 
 def short(frame):
@@ -207,11 +212,10 @@ def test_modes_together(tmp_path, standin, modes):
         judge(run)
 
 
-@pytest.mark.parametrize("modes", ATTACHED, ids="+".join)
-def test_attached_to_a_program_that_records(tmp_path, standin, modes):
-    run = Run(tmp_path, standin, modes, "wait")
+def attach(folder, standin, modes):
+    run = Run(folder, standin, modes, "wait")
     pid = run.process.stdout.readline().strip()
-    trace = tmp_path / "attached.sonde"
+    trace = folder / "attached.sonde"
     with subprocess.Popen([SONDE, "attach", pid, "--sample", "1000", "-o", trace], stderr=subprocess.PIPE, text=True) as observer:
         deadline = time.monotonic() + 60
         while not trace.exists() and time.monotonic() < deadline:  # it samples from then on
@@ -220,5 +224,19 @@ def test_attached_to_a_program_that_records(tmp_path, standin, modes):
         _, errors = observer.communicate(timeout=60)
     assert observer.returncode == 0, errors
     judge_samples(run, trace, THREADS[""])
+    return run
+
+
+@pytest.mark.parametrize("modes", ATTACHED, ids="+".join)
+def test_attached_to_a_program_that_records(tmp_path, standin, modes):
+    """Two threads and the observer want three processors. Where there are two, one delay of some 40 ms shows; a bias shows each time."""
+    for attempt in ("first", "second"):
+        (tmp_path / attempt).mkdir()
+        try:
+            run = attach(tmp_path / attempt, standin, modes)
+            break
+        except Off:
+            if attempt == "second" or ALL:
+                raise
     for judge in dict.fromkeys(JUDGES[mode] for mode in modes if mode in JUDGES):
         judge(run)
