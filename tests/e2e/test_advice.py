@@ -78,8 +78,13 @@ def spin(n):
         s += s % 7
         s ^= s >> 2
         s += i * 3
+        s ^= i >> 1
+        s += s % 5
+        s ^= s >> 3
+        s += i * 7
+        s ^= i << 2
     return s
-spin(1500000)
+spin(800000)
 """
 PROGRAMS = {  # name: (text, the pattern, line)
     "even": (EVEN, None, 0),
