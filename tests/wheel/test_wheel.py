@@ -225,6 +225,12 @@ def run_doctor(place):
         assert checks[name]["verdict"] == "ok", checks[name]
 
 
+def run_import(place):
+    sonde("import", ROOT / "tests/data/import/kineto.json", "-o", place / "imported.sonde")
+    names = {row["key"] for row in rows(place / "imported.sonde", "ops")}
+    assert names and names == {row["key"] for row in rows(ROOT / "tests/data/import/kineto.json", "ops")}
+
+
 def run_completion(place):
     assert "complete" in sonde("completion", "bash")
 
