@@ -166,6 +166,19 @@ static struct snd_spot find_spot(const struct work *w, uint32_t number)
     return spot;
 }
 
+static void tell_loading(struct work *w, const struct named *named, enum snd_pattern pattern,
+                         const char *what, const struct snd_spot *spot)
+{
+    int64_t span = sonde_summary_totals(w->advisor->summary)->span_ns;
+    double  share = snd_percent(named->total_ns, span);
+    char    place[SND_SPOT_TEXT];
+
+    snd_advise(w->advisor, pattern, share, "table/ops", spot,
+               "%s takes %.0f %% of the time, %s in %" PRIu64 " batch%s, at %s", what, share,
+               snd_amount_time(named->total_ns).text, named->count, named->count == 1 ? "" : "es",
+               snd_spot_short(spot, place));
+}
+
 static void tell_sort(struct work *w, uint32_t number)
 {
     const struct named *named = &w->names[number];
@@ -180,17 +193,10 @@ static void tell_sort(struct work *w, uint32_t number)
                    "torch.compile compiled code %" PRIu64 " times: %s, %.0f %% of the time, in %s",
                    named->count, snd_amount_time(named->total_ns).text, share, place);
     else if (named->sort == LOADS_ALONE && share >= LOADER_PERCENT)
-        snd_advise(w->advisor, SND_ADVICE_LOADER_ALONE, share, "table/ops", &spot,
-                   "Loading data in the main process takes %.0f %% of the time, %s in %" PRIu64
-                   " batch%s, at %s",
-                   share, snd_amount_time(named->total_ns).text, named->count,
-                   named->count == 1 ? "" : "es", place);
+        tell_loading(w, named, SND_ADVICE_LOADER_ALONE, "Loading data in the main process", &spot);
     else if (named->sort == LOADS_WITH_WORKERS && share >= LOADER_PERCENT)
-        snd_advise(w->advisor, SND_ADVICE_LOADER_WAITS, share, "table/ops", &spot,
-                   "Waiting for the DataLoader's workers takes %.0f %% of the time, %s in %" PRIu64
-                   " batch%s, at %s",
-                   share, snd_amount_time(named->total_ns).text, named->count,
-                   named->count == 1 ? "" : "es", place);
+        tell_loading(w, named, SND_ADVICE_LOADER_WAITS, "Waiting for the DataLoader's workers",
+                     &spot);
 }
 
 /* What slow steps do more of than the others, in the mean. */
