@@ -267,8 +267,10 @@ def steady():
 # ------------------------------------------------------------------------ resident memory
 
 def _resident_bytes():
+    """Less what is mapped from files: a library's code that is paged in meanwhile is not the layer's."""
     with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        _, resident, mapped, *_ = map(int, file.read().split())
+    return (resident - mapped) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _grow_by(layer):
