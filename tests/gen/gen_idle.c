@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gen/gen_idle.c - a GPU that waits for every reason there is, with times that add up by hand. */
+#include <stdio.h>
+
 #include "cases.h"
 #include "format/layout.h"
 #include "synth.h"
@@ -128,6 +130,34 @@ void make_gpu_idle(const char *path, uint64_t n)
     run_first(&g);
     run_second(&g);
     run_device(&g);
+    synth_close(s, true);
+}
+
+/* 300 operators, the GPU waits 2 ms for each of the first 12 and 1 us for each of the others; 25 steps. */
+void make_gpu_minor(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    struct idle   g = { .s = s };
+    uint64_t      at = 0;
+    char          name[32];
+
+    (void)n;
+    g.host = synth_thread(s, "python", 0);
+    g.cupti = synth_thread(s, "cupti", 0);
+    g.compute = synth_queue(s, &(struct snd_queue_record){ CUDA0, 1, 7, 0 });
+    g.work = synth_work(s, &(struct snd_work_record){ .name = synth_string(s, "gemm"),
+                                                      .kind = SND_WORK_KERNEL });
+    for (uint32_t i = 0; i < 300; i++) {
+        if (i % 12 == 0)
+            synth_step(s, g.host, at * US, i / 12);
+        snprintf(name, sizeof name, "aten::op%03u", (unsigned)i);
+        begin(&g, at, name);
+        at += i < 12 ? 2000 : 1;
+        call(&g, at, at, "cudaLaunchKernel", i + 1);
+        end(&g, at);
+        ran(&g, at, at + 20, g.work, g.compute, i + 1, 0);
+        at += 20;
+    }
     synth_close(s, true);
 }
 

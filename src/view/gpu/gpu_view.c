@@ -11,6 +11,7 @@
 #include "view/render/view.h"
 
 #define TOP_GAPS 10u
+#define TOP_STEPS 20 /* in text */
 
 /* What the places of rows and gaps have in common. */
 #define PLACE_COLUMNS                                      \
@@ -42,7 +43,18 @@ static const struct snd_column columns[] = {
     { "drained_ns", "Drained", SND_TIME, SND_FIT_FIXED },
     PLACE_COLUMNS,
 };
-enum { COLUMN_DRAINED = 7, COLUMN_CALL = 9, COLUMN_MODULE, COLUMN_LINE };
+enum {
+    COLUMN_SHARE = 3,
+    COLUMN_TIME,
+    COLUMN_DRAINED = 7,
+    COLUMN_CALL = 9,
+    COLUMN_MODULE,
+    COLUMN_LINE
+};
+
+/* What a narrow terminal does without, in this order. */
+static const char *const spare[] = { "Drained",   "Module", "Longest", "Call",
+                                     "# of Gaps", "Device", NULL };
 
 static const struct snd_column device_columns[] = {
     { "process", NULL, SND_COUNT, SND_FIT_FIXED },
@@ -64,6 +76,10 @@ static const struct snd_column device_columns[] = {
     { "streams", "# of Streams", SND_COUNT, SND_FIT_FIXED },
 };
 enum { DEVICE_NAME = 2, DEVICE_UNKNOWN = 14, DEVICE_DRAINED };
+static const char *const device_spare[] = {
+    "# of Streams", "# of Copies", "Overlap", "Drained", "Copies",    "Unknown", "Name",
+    "# of Kernels", "Kernels",     "Busy",    "Launch",  "Copy only", "Idle",    NULL
+};
 
 static const struct snd_column step_columns[] = {
     { "process", NULL, SND_COUNT, SND_FIT_FIXED },
@@ -77,6 +93,8 @@ static const struct snd_column step_columns[] = {
     REASON_COLUMNS,
 };
 enum { STEP_UNKNOWN = 12 };
+static const char *const step_spare[] = { "Kernels", "Unknown",   "Start",  "Busy",
+                                          "Launch",  "Copy only", "Device", NULL };
 
 static const struct snd_column gap_columns[] = {
     { "process", NULL, SND_COUNT, SND_FIT_FIXED },
@@ -90,6 +108,8 @@ static const struct snd_column gap_columns[] = {
     { "launched_by", "Launched by", SND_TEXT, SND_FIT_CONTENT },
 };
 enum { GAP_DRAINED = 5, GAP_CALL = 7, GAP_MODULE, GAP_LINE };
+static const char *const gap_spare[] = { "Drained",     "Module", "Call", "Next work",
+                                         "Launched by", "Device", NULL };
 
 static struct snd_cell *put_device(struct snd_doc *doc, struct snd_cell *cell,
                                    const struct snd_gpu *g, uint32_t device)
@@ -262,6 +282,13 @@ SND_VIEW_BUILD(snd_view_gpu)
     snd_doc_keep(doc, g, free_gpu);
     if (st != SONDE_OK)
         return st;
+    doc->rows.spare = spare;
+    doc->rows.share = COLUMN_SHARE + 1;
+    doc->rows.time = COLUMN_TIME + 1;
+    devices->spare = device_spare;
+    steps->spare = step_spare;
+    gaps->spare = gap_spare;
+    steps->most = TOP_STEPS;
     devices->hidden[DEVICE_UNKNOWN] = steps->hidden[STEP_UNKNOWN] = true;
     devices->hidden[DEVICE_DRAINED] = gaps->hidden[GAP_DRAINED] = true;
     doc->rows.hidden[COLUMN_DRAINED] = true;

@@ -69,8 +69,9 @@ static const struct snd_column columns[COLUMNS] = {
     [COLUMN_SHAPES] = { "input_shapes", "Input Shapes", SND_SHAPES, SND_FIT_SHAPES },
     [COLUMN_STACK] = { "stack", "Source Location", SND_LINES, SND_FIT_SOURCE },
 };
-static const char *const spare[] = { "GPU min", "GPU max",    "Delay 95 %", "Registers",
-                                     "Block",   "Shared Mem", "Module",     NULL };
+static const char *const spare[] = { "GPU min",    "GPU max",   "Delay 95 %", "Registers", "Block",
+                                     "Shared Mem", "Module",    "Grid",       "Occupancy", "Bytes",
+                                     "GB/s",       "In Graphs", "Delay",      "GPU avg",   NULL };
 
 /* "(132, 4, 1)"; of several configurations, that which took most time. */
 static struct snd_cell size_cell(struct snd_doc *doc, const uint32_t size[3])
@@ -164,6 +165,8 @@ SND_VIEW_BUILD(snd_view_kernels)
 
     snd_table_init(&doc->rows, columns, COLUMNS);
     doc->rows.spare = spare;
+    doc->rows.share = COLUMN_SHARE + 1;
+    doc->rows.time = COLUMN_TOTAL + 1;
     enum sonde_status st = snd_kernels_new(trace, options->groups, options->stack_depth, &k, err);
     snd_doc_keep(doc, k, free_kernels);
     if (st != SONDE_OK)

@@ -10,6 +10,7 @@
 #include "read/file/scale.h"
 
 static const struct snd_column columns[] = {
+    { NULL, "Module", SND_TEXT, SND_FIT_CONTENT },
     { "path", NULL, SND_TEXT, SND_FIT_CONTENT },
     { "class", NULL, SND_TEXT, SND_FIT_CONTENT },
     { "depth", NULL, SND_COUNT, SND_FIT_FIXED },
@@ -47,21 +48,20 @@ static const struct snd_column columns[] = {
     { "gpu_forward_ns", "GPU Forward", SND_TIME, SND_FIT_FIXED },
     { "gpu_backward_ns", "GPU Backward", SND_TIME, SND_FIT_FIXED },
     { "activation_percent", NULL, SND_SHARE, SND_FIT_FIXED },
-    { NULL, "Module", SND_TEXT, SND_FIT_CONTENT },
 };
 enum {
-    COLUMN_ON_GPU = 5,
-    COLUMN_BACKWARD = 6,
-    COLUMN_IDLE = 12,
-    COLUMN_FLOPS = 16,
-    COLUMN_RATE = 20,
-    COLUMN_WORK = 21,
-    COLUMN_PARAMETERS = 24,
-    COLUMN_ACTIVATIONS = 27,
-    COLUMN_DEVICE = 29,
-    COLUMN_PEAK = 30,
-    COLUMN_SHAPES = 32,
-    COLUMN_GPU = 34
+    COLUMN_ON_GPU = 6,
+    COLUMN_BACKWARD = 7,
+    COLUMN_IDLE = 13,
+    COLUMN_FLOPS = 17,
+    COLUMN_RATE = 21,
+    COLUMN_WORK = 22,
+    COLUMN_PARAMETERS = 25,
+    COLUMN_ACTIVATIONS = 28,
+    COLUMN_DEVICE = 30,
+    COLUMN_PEAK = 31,
+    COLUMN_SHAPES = 33,
+    COLUMN_GPU = 35
 };
 
 /* What a narrow terminal does without, in this order. */
@@ -178,6 +178,7 @@ static void add_row(struct snd_doc *doc, const struct sonde_module *m, const str
     struct snd_cell *cell = snd_table_add(&doc->rows);
     bool             none = m->depth == 0, counted = m->parameters >= 0 && !none;
 
+    *cell++ = show_name(doc, m, whole->is_sorted);
     *cell++ = none ? snd_cell_string("") : snd_cell_text(m->path);
     *cell++ = snd_cell_text(m->kind);
     *cell++ = snd_cell_number(m->depth);
@@ -199,7 +200,6 @@ static void add_row(struct snd_doc *doc, const struct sonde_module *m, const str
     *cell++ = !none && whole->activation_bytes > 0
                   ? snd_cell_share(m->activation_bytes, whole->activation_bytes)
                   : snd_cell_none();
-    *cell++ = show_name(doc, m, whole->is_sorted);
 }
 
 /* Of the modules without a parent: what memory does outside all of them is no share of it. */

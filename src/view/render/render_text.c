@@ -7,6 +7,7 @@
 
 #include "base/text/plural.h"
 #include "base/text/utf8.h"
+#include "read/file/scale.h"
 #include "view/render/text_page.h"
 
 #define BOLD "\033[1m"
@@ -17,6 +18,57 @@ size_t snd_rows_shown(const struct snd_table *table, const struct sonde_report_o
 {
     return options->rows >= 0 && (uint64_t)options->rows < table->row_count ? (size_t)options->rows
                                                                             : table->row_count;
+}
+
+/* A row with less of the whole is minor. The first ones are shown whatever they have, and the last if they are few. */
+#define MINOR_PERCENT 0.1
+#define ALWAYS_SHOWN 10
+#define FEW 5
+
+/* The rows are in the table's own order: the greatest shares come first. */
+static bool is_by_share(const struct snd_table *table, const struct sonde_report_options *options)
+{
+    return table->share > 0 && !options->sort;
+}
+
+/* As snd_rows_shown(), without the minor rows at the end. */
+static size_t rows_in_text(const struct snd_table            *table,
+                           const struct sonde_report_options *options)
+{
+    size_t shown = snd_rows_shown(table, options), major = shown;
+
+    if (!is_by_share(table, options) || options->rows < 0 || options->show_all)
+        return shown;
+    while (major > ALWAYS_SHOWN &&
+           snd_table_cell(table, major - 1, table->share - 1).real < MINOR_PERCENT)
+        major--;
+    return table->row_count - major > FEW ? major : shown;
+}
+
+/* "920 more rows, less than 0.10% each, 1.203ms together: --rows -1 shows all" */
+static void put_rest(const struct snd_table *table, const struct sonde_report_options *options,
+                     size_t shown, struct snd_out *out)
+{
+    struct sonde_buffer text = { 0 };
+    int64_t             sum_ns = 0;
+    size_t              left = table->row_count - shown;
+
+    if (left == 0)
+        return;
+    snd_buf_format(&text, "%zu more row%s", left, snd_plural(left));
+    if (is_by_share(table, options)) {
+        double most = snd_table_cell(table, shown, table->share - 1).real;
+        for (size_t row = shown; row < table->row_count; row++)
+            sum_ns = snd_add(sum_ns, snd_table_cell(table, row, table->time - 1).number);
+        snd_buf_text(&text, most < MINOR_PERCENT ? ", less than " : ", at most ");
+        snd_format_share(&text, most < MINOR_PERCENT ? MINOR_PERCENT : most);
+        snd_buf_text(&text, left > 1 ? " each, " : ", ");
+        snd_format_time(&text, (double)sum_ns / 1000.0, options->time_unit);
+        snd_buf_text(&text, left > 1 ? " together" : "");
+    }
+    snd_buf_text(&text, ": --rows -1 shows all\n");
+    snd_out_put(out, snd_buf_string(&text), text.length);
+    sonde_buffer_release(&text);
 }
 
 /* ------------------------------------------------------------------ lines */
@@ -43,20 +95,29 @@ static void put_padded(struct snd_page *page, size_t column, const char *text, s
     snd_out_repeat(page->out, ' ', SND_PAGE_GAP);
 }
 
-/* Each fit has torch's own way of cutting. */
+static void put_begin(struct snd_page *page, size_t column, size_t kept)
+{
+    const char         *text = snd_buf_string(&page->text);
+    struct sonde_buffer cut = { 0 };
+
+    snd_buf_put(&cut, text, snd_utf8_prefix(text, page->text.length, kept));
+    snd_buf_text(&cut, "...");
+    put_padded(page, column, snd_buf_string(&cut), cut.length);
+    sonde_buffer_release(&cut);
+}
+
+/* Each fit of torch's has its own way of cutting. */
 static void put_cut(struct snd_page *page, size_t column)
 {
     const char  *text = snd_buf_string(&page->text);
     size_t       length = page->text.length, count = snd_utf8_count(text, length);
     enum snd_fit fit = page->table->columns[column].fit;
-    size_t       limit = snd_page_limit(page, fit);
+    size_t       limit = fit == SND_FIT_NAME ? page->width[column] : snd_page_limit(page, fit);
 
     if ((fit == SND_FIT_NAME || fit == SND_FIT_LIKE_NAME) && count >= limit - 3) {
-        struct sonde_buffer cut = { 0 };
-        snd_buf_put(&cut, text, snd_utf8_prefix(text, length, limit - 3));
-        snd_buf_text(&cut, "...");
-        put_padded(page, column, snd_buf_string(&cut), cut.length);
-        sonde_buffer_release(&cut);
+        put_begin(page, column, limit - 3);
+    } else if (fit == SND_FIT_CONTENT && count > page->width[column]) {
+        put_begin(page, column, page->width[column] - 3);
     } else if (fit == SND_FIT_SHAPES) {
         put_padded(page, column, text, snd_utf8_prefix(text, length, page->width[column]));
     } else if (fit == SND_FIT_SOURCE && count > page->width[column]) {
@@ -160,8 +221,9 @@ static void put_banner(struct snd_page *page)
     }
 }
 
+/* `most` rows at most */
 static void put_table(const struct snd_table *table, const struct sonde_report_options *options,
-                      bool banner, struct snd_out *out)
+                      size_t most, bool banner, struct snd_out *out)
 {
     struct snd_page page = { .table = table, .options = options, .out = out };
 
@@ -175,7 +237,7 @@ static void put_table(const struct snd_table *table, const struct sonde_report_o
         const struct snd_cell *cells = snd_table_row(table, row);
         if (table->filter && !cells[table->filter - 1].number)
             continue;
-        if (shown++ == snd_rows_shown(table, options))
+        if (shown++ == most)
             break;
         put_row(&page, cells);
     }
@@ -242,18 +304,24 @@ static void put_sections(const struct snd_doc *doc, const struct sonde_report_op
     for (size_t i = 0; i < doc->section_count; i++) {
         if (doc->sections[i].table.row_count == 0)
             continue;
+        const struct snd_table *table = &doc->sections[i].table;
+        size_t                  most = table->most;
+        if (most == 0 || options->rows < 0 || most > table->row_count)
+            most = table->row_count;
         put_title(doc->sections[i].title, out);
-        if (doc->sections[i].text)
-            doc->sections[i].text(&doc->sections[i].table, &all, out);
-        else
-            put_table(&doc->sections[i].table, &all, false, out);
+        if (doc->sections[i].text) {
+            doc->sections[i].text(table, &all, out);
+            continue;
+        }
+        put_table(table, &all, most, false, out);
+        put_rest(table, &all, most, out);
     }
 }
 
 void snd_render_text(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out)
 {
-    size_t shown = snd_rows_shown(&doc->rows, options);
+    size_t shown = rows_in_text(&doc->rows, options);
 
     if (doc->text) {
         doc->text(doc, options, out);
@@ -267,10 +335,9 @@ void snd_render_text(const struct snd_doc *doc, const struct sonde_report_option
     put_sections(doc, options, out);
     if (doc->rows.row_count > 0) {
         put_title(doc->rows_title, out);
-        put_table(&doc->rows, options, doc->unsaid_cut, out);
-        if (shown < doc->rows.row_count && !doc->unsaid_cut)
-            snd_out_format(out, "%zu more row%s: --rows -1 shows all\n",
-                           doc->rows.row_count - shown, snd_plural(doc->rows.row_count - shown));
+        put_table(&doc->rows, options, shown, doc->unsaid_cut, out);
+        if (!doc->unsaid_cut)
+            put_rest(&doc->rows, options, shown, out);
         if (!doc->totals_first)
             put_totals(doc, options, out);
     } else if (doc->empty) {

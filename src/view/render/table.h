@@ -37,7 +37,7 @@ enum snd_fit {
     SND_FIT_LIKE_NAME, /* as wide as the first column, cut as names are */
     SND_FIT_SHAPES,    /* its longest + 4, up to max_shapes */
     SND_FIT_SOURCE,    /* its longest + 4, up to max_source; aligned left */
-    SND_FIT_CONTENT,   /* its longest; aligned left */
+    SND_FIT_CONTENT,   /* its longest; aligned left; its end is cut in a narrow terminal */
 };
 
 struct snd_column {
@@ -66,7 +66,10 @@ struct snd_table {
     bool                     absent[SND_COLUMNS_MAX]; /* left out of text and data */
     const char *const
                     *spare; /* titles that a narrow terminal does without, in this order; or NULL */
-    size_t           filter;      /* plus one: of a flag that a row of text must have */
+    size_t           filter; /* plus one: of a flag that a row of text must have */
+    size_t           most;   /* rows of a section in text, unless all are asked for; 0: all */
+    size_t           share;  /* plus one: rows with little of it are one line at the end of text */
+    size_t           time;   /* plus one: what such rows add up to */
     bool             torch_units; /* data in torch's unit, microseconds, not nanoseconds */
     struct snd_cell *cells;
     size_t           row_count, capacity;

@@ -207,23 +207,69 @@ static void drop_columns(struct snd_page *page)
     }
 }
 
+static size_t last_shown(const struct snd_page *page)
+{
+    size_t last = page->table->column_count;
+
+    while (last > 0 && !page->width[last - 1])
+        last--;
+    return last;
+}
+
+/*
+ * Cuts names, and texts that are as wide as their content, to `least` columns or to what is missing. The
+ * last column stays: the end of a line is cut later, and that is said.
+ */
+static void narrow_texts(struct snd_page *page, size_t least)
+{
+    size_t total = total_width(page), most = page->options->width;
+
+    for (size_t i = 0; i + 1 < last_shown(page) && total > most; i++) {
+        enum snd_fit fit = page->table->columns[i].fit;
+        if ((fit != SND_FIT_CONTENT && fit != SND_FIT_NAME) || page->width[i] <= least)
+            continue;
+        size_t over = total - most, spare = page->width[i] - least;
+        page->width[i] -= over < spare ? over : spare;
+        total = total_width(page);
+    }
+}
+
+/* Gives texts back what is left of the line. */
+static void widen_texts(struct snd_page *page, const size_t whole[SND_COLUMNS_MAX])
+{
+    for (size_t i = 0; i < page->table->column_count; i++) {
+        size_t total = total_width(page), most = page->options->width;
+        if (!page->width[i] || total >= most || page->width[i] >= whole[i])
+            continue;
+        size_t lost = whole[i] - page->width[i];
+        page->width[i] += lost < most - total ? lost : most - total;
+    }
+}
+
+/* Names are cut where their column ends. */
+static void limit_names(struct snd_page *page)
+{
+    for (size_t i = page->table->column_count; i-- > 0;)
+        if (page->width[i] && page->table->columns[i].fit == SND_FIT_NAME)
+            page->max_name = (uint32_t)page->width[i];
+    for (size_t i = 0; i < page->table->column_count; i++)
+        if (page->width[i] && page->table->columns[i].fit == SND_FIT_LIKE_NAME)
+            page->width[i] = page->width[0];
+}
+
 void snd_page_lay_out(struct snd_page *page)
 {
+    size_t whole[SND_COLUMNS_MAX];
+
     page->max_name = page->options->max_name;
     scale_flops(page);
     size_t total = set_widths(page), most = page->options->width;
     if (most == 0 || total <= most)
         return;
+    memcpy(whole, page->width, sizeof whole);
+    narrow_texts(page, most / 3 > LEAST_NAME ? most / 3 : LEAST_NAME);
     drop_columns(page);
-    total = total_width(page);
-    if (total <= most || page->dropped > 0)
-        return;
-    for (size_t i = 0; i < page->table->column_count; i++) {
-        if (page->table->columns[i].fit != SND_FIT_NAME || page->width[i] <= LEAST_NAME)
-            continue;
-        size_t over = total - most, spare = page->width[i] - LEAST_NAME;
-        page->max_name = (uint32_t)(page->width[i] - (over < spare ? over : spare));
-        set_widths(page);
-        return;
-    }
+    narrow_texts(page, LEAST_NAME);
+    widen_texts(page, whole);
+    limit_names(page);
 }

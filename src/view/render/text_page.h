@@ -37,8 +37,8 @@ bool snd_page_line(struct sonde_text text, size_t n, struct sonde_text *line);
 size_t snd_page_limit(const struct snd_page *page, enum snd_fit fit);
 
 /*
- * Sets the widths of the columns. Where a line does not fit, columns that can be spared are left out,
- * then names are truncated.
+ * Sets the widths of the columns. Where a line does not fit, texts get a third of it at most, columns that
+ * can be spared are left out, then names are truncated.
  */
 void snd_page_lay_out(struct snd_page *page);
 
