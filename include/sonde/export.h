@@ -277,8 +277,9 @@ SONDE_API SONDE_CHECKED enum sonde_status sonde_export(struct sonde_trace       
                                                        struct sonde_error                *err);
 
 /*
- * Whether the format is a folder of files: then sonde_export() refuses it, and this writes it. A folder that has such
- * files already gets those of this trace besides; of the same recording they are replaced.
+ * Whether the format is a folder of files: then sonde_export() refuses it, and sonde_export_folder() writes it. That
+ * writes chrome, too: a file for each rank of a job. A folder that has such files already gets those of this trace
+ * besides; of the same recording (chrome: of the same rank) they are replaced.
  * Errors: SONDE_E_ARGUMENT for a format that is no folder; SONDE_E_STATE where `path` has something else in it;
  *         SONDE_E_IO, SONDE_E_NOMEM.
  */

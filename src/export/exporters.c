@@ -119,7 +119,7 @@ bool sonde_exporter_is_folder(const char *format)
 {
     const struct snd_exporter *exporter = find_exporter(format);
 
-    return exporter && exporter->folder;
+    return exporter && exporter->folder && !exporter->write;
 }
 
 /* Of samples, those of threads that held the interpreter's lock. */

@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
 hta = pytest.importorskip("hta", reason="HolisticTraceAnalysis is not installed")
 
+from cli_tools import generate, needs_tools, sonde  # noqa: E402
 from hta.trace_analysis import TraceAnalysis  # noqa: E402
 from torch_tools import FORMS, FULL, training  # noqa: E402
 
@@ -115,13 +116,25 @@ def test_arrows_from_forward_to_backward(files):
     assert arrows("ours.json") == arrows("theirs.json") != []
 
 
-def test_folder_of_ranks(files, tmp_path):
-    """A folder, where HTA looks for the rank in each file."""
-    document = json.loads((files / "ours.json").read_text())
-    for rank in range(2):
-        document["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "gloo"}
-        (tmp_path / f"rank{rank}.json").write_text(json.dumps(document))
+@needs_tools
+def test_job_of_ranks(tmp_path, monkeypatch):
+    """A file for each rank, in which HTA finds the rank; what is in it is that rank's, on one axis with the others."""
+    monkeypatch.setenv("HTA_DISABLE_NS_ROUNDING", "1")
+    job = generate("job", tmp_path / "job")
+    assert sonde("export", job, "--to", "chrome", cwd=tmp_path).returncode == 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loaded = TraceAnalysis(trace_dir=str(tmp_path))
-    assert sorted(loaded.t.get_all_traces()) == [0, 1]
+        loaded = TraceAnalysis(trace_dir=str(tmp_path / "job.chrome"))
+    assert sorted(loaded.t.get_all_traces()) == [0, 1, 2, 3]
+    ranges = json.loads(sonde("sql", job, "--json", "select rank, ranges.start_ns, name from ranges join processes on id = process "
+                              "order by rank, ranges.start_ns, name").stdout)["rows"]
+    symbols = loaded.t.symbol_table.get_sym_table()
+    first = min(row["start_ns"] for row in ranges)
+    found = [(rank, round(1000 * row.ts), symbols[row.name]) for rank in range(4)
+             for row in loaded.t.get_trace(rank).itertuples() if row.dur >= 0]
+    earliest = min(start for _, start, _ in found)
+    assert sorted((rank, start - earliest, name) for rank, start, name in found) \
+        == [(row["rank"], row["start_ns"] - first, row["name"]) for row in ranges]
+    for rank in range(4):
+        info = json.loads((tmp_path / "job.chrome" / f"rank{rank}.pt.trace.json").read_text())["distributedInfo"]
+        assert (info["rank"], info["world_size"], info["pg_config"][0]["backend_config"]) == (rank, 4, "gloo")

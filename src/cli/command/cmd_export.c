@@ -58,8 +58,9 @@ static int list_formats(const struct snd_command *self)
     return snd_finish_stdout(self);
 }
 
-/* The trace's name and the format's ending. */
-static void default_name(const char *trace, const char *format, struct sonde_buffer *name)
+/* The trace's name and the format's ending; of a job's Chrome traces, that of a folder. */
+static void default_name(const char *trace, const char *format, bool is_job,
+                         struct sonde_buffer *name)
 {
     const struct sonde_exporter_info *info;
     size_t                            length = strlen(trace);
@@ -69,7 +70,7 @@ static void default_name(const char *trace, const char *format, struct sonde_buf
     snd_buf_put(name, trace, length);
     for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++)
         if (strcmp(info->name, format) == 0)
-            snd_buf_text(name, info->suffix);
+            snd_buf_text(name, is_job && strcmp(format, "chrome") == 0 ? ".chrome" : info->suffix);
 }
 
 static struct sonde_export_options options_of(const struct export_args *args)
@@ -120,6 +121,33 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
     return status;
 }
 
+/* Are there several ranks? */
+static bool is_job(const struct sonde_trace *trace)
+{
+    uint32_t found = SONDE_NONE;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++) {
+        uint32_t rank = sonde_trace_process(trace, i)->rank;
+        if (rank != SONDE_NONE && found != SONDE_NONE && rank != found)
+            return true;
+        found = rank != SONDE_NONE ? rank : found;
+    }
+    return false;
+}
+
+/* A format of files that can be one for each rank is that where a folder was asked for; of a job, unless a file was. */
+static bool wants_ranks(const struct sonde_trace *trace, const char *format, const char *path)
+{
+    struct stat st;
+
+    if (strcmp(format, "chrome") != 0)
+        return false;
+    if (stat(path, &st) == 0)
+        return S_ISDIR(st.st_mode);
+    bool is_file = snd_ends_with(path, ".json") || snd_ends_with(path, ".gz");
+    return snd_ends_with(path, "/") || (is_job(trace) && !is_file);
+}
+
 /* The library writes beside the folder and renames by itself. */
 static int write_folder(const struct snd_command *self, struct sonde_trace *trace,
                         const struct export_args *args, const char *path, const char *object)
@@ -142,14 +170,14 @@ static int export_trace(const struct snd_command *self, struct sonde_trace *trac
     if (args->output)
         snd_buf_text(&name, args->output);
     else
-        default_name(object, args->to, &name);
+        default_name(object, args->to, is_job(trace), &name);
     int status;
     if (name.failed)
         status = snd_failure("%s: out of memory", self->name);
     else if (snd_path_kind(name.bytes) == SND_PATH_TRACE)
         status = snd_failure("%s: refusing to overwrite the trace %s; give another name with -o",
                              self->name, name.bytes);
-    else if (sonde_exporter_is_folder(args->to))
+    else if (sonde_exporter_is_folder(args->to) || wants_ranks(trace, args->to, name.bytes))
         status = write_folder(self, trace, args, name.bytes, object);
     else
         status = write_file(self, trace, args, name.bytes, object);

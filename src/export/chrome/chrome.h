@@ -5,7 +5,7 @@
  * chrome.c writes the whole; chrome_event.c what all events have; chrome_ranges.c ranges, and the
  * arrows from forward to backward ones; chrome_events.c what is not a range; chrome_gpu.c what GPUs
  * did; chrome_memory.c what was in use of theirs; chrome_members.c names of processes and threads,
- * and what stands around the events.
+ * and what stands around the events; chrome_job.c of which rank the file is; chrome_ranks.c a file for each.
  *
  * Layer: export. Threads: belongs to one thread.
  */
@@ -125,6 +125,8 @@ void snd_chrome_note_memory(struct snd_chrome *chrome, const struct sonde_event 
 
 /* The file's members before the events; the events that name processes and threads. */
 void snd_chrome_head(struct snd_chrome *chrome);
+/* The member distributedInfo, of a file that is one rank's, and the host's name before it. */
+void snd_chrome_distributed(struct snd_chrome *chrome, bool with_host);
 void snd_chrome_names(struct snd_chrome *chrome);
 /* What torch puts around a recording, if it is one of torch's; the members after the events. */
 void snd_chrome_window(struct snd_chrome *chrome);

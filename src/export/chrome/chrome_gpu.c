@@ -58,8 +58,8 @@ static void put_gpu(struct snd_chrome *chrome, uint32_t process, uint32_t index)
     char     label[32];
 
     snprintf(label, sizeof label, "GPU %" PRIu32, index);
-    put_name(chrome, "process_name", pid, 0, "name",
-             sonde_trace_process(chrome->trace, process)->program, 0);
+    snd_export_name(chrome->trace, process, &chrome->text);
+    put_name(chrome, "process_name", pid, 0, "name", snd_buf_string(&chrome->text), 0);
     put_name(chrome, "process_labels", pid, 0, "labels", label, 0);
     put_name(chrome, "process_sort_index", pid, 0, "sort_index", NULL, SORT_FIRST + (int64_t)pid);
 }

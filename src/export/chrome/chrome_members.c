@@ -42,16 +42,12 @@ static void put_process(struct snd_chrome *chrome, uint32_t i)
     const struct sonde_process *process = sonde_trace_process(chrome->trace, i);
     const struct sonde_text     none = { NULL, 0 };
 
-    snd_buf_clear(&chrome->text);
-    if (chrome->is_torch[i])
-        snd_buf_text(&chrome->text, "CPU"); /* what HTA and TensorBoard recognise the host by */
-    else
-        snd_buf_text(&chrome->text, process->host);
-    if (process->rank != SONDE_NONE && !chrome->is_torch[i])
-        snd_buf_format(&chrome->text, ", rank %" PRIu32, process->rank);
-    put_meta(chrome, i, SONDE_NONE, "process_name", "name", snd_chrome_text(process->program), 0);
-    put_meta(chrome, i, SONDE_NONE, "process_labels", "labels",
+    snd_export_name(chrome->trace, i, &chrome->text);
+    put_meta(chrome, i, SONDE_NONE, "process_name", "name",
              snd_chrome_text(snd_buf_string(&chrome->text)), 0);
+    /* HTA and TensorBoard recognise the host by "CPU". */
+    put_meta(chrome, i, SONDE_NONE, "process_labels", "labels",
+             snd_chrome_text(chrome->is_torch[i] ? "CPU" : process->host), 0);
     put_meta(chrome, i, SONDE_NONE, "process_sort_index", "sort_index", none,
              chrome->is_torch[i] ? (int64_t)snd_export_pid(chrome->trace, i) : i);
 }
@@ -160,13 +156,6 @@ static void put_torch_head(struct snd_chrome *chrome, const struct sonde_process
     snd_chrome_gpu_properties(chrome);
     if (!is_given(chrome, "host_name"))
         snd_json_text(&chrome->json, "host_name", process->host);
-    if (process->rank == SONDE_NONE || is_given(chrome, "distributedInfo"))
-        return;
-    snd_json_object(&chrome->json, "distributedInfo");
-    snd_json_uint(&chrome->json, "rank", process->rank);
-    if (process->world_size != SONDE_NONE)
-        snd_json_uint(&chrome->json, "world_size", process->world_size);
-    snd_json_end(&chrome->json);
 }
 
 void snd_chrome_head(struct snd_chrome *chrome)
@@ -183,6 +172,8 @@ void snd_chrome_head(struct snd_chrome *chrome)
         put_torch_head(chrome, torch);
     else if (chrome->gpu.devices)
         snd_chrome_gpu_properties(chrome);
+    if (!is_given(chrome, "distributedInfo"))
+        snd_chrome_distributed(chrome, !torch && !is_given(chrome, "host_name"));
     put_given(chrome);
     snd_json_text(&chrome->json, "displayTimeUnit", "ms");
     snd_json_int(&chrome->json, "baseTimeNanoseconds", base_ns);

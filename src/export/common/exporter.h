@@ -44,6 +44,11 @@ enum sonde_status snd_export_functions(struct sonde_trace *trace, snd_functions_
  */
 uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process);
 
+/* What a process is called in a file: its program; of a rank, "PROGRAM, rank 3 on HOST". Replaces what `name` has. */
+void snd_export_name(const struct sonde_trace *trace, uint32_t process, struct sonde_buffer *name);
+/* What goes before the name of a thread or stream, if need be: "rank 3 on HOST, process 4242, ". Appends. */
+void snd_export_owner(const struct sonde_trace *trace, uint32_t process, struct sonde_buffer *name);
+
 /* Whether torch's probe recorded the process. */
 bool snd_export_is_torch(const struct sonde_trace *trace, uint32_t process);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export/common/shared.c - what several exporters need; declared in exporter.h. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/struct_size.h"
+#include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "read/said/trace_metadata.h"
 
@@ -33,6 +35,26 @@ uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process)
             return own->pid + (uint64_t)process * 10000000;
     }
     return own->pid;
+}
+
+void snd_export_name(const struct sonde_trace *trace, uint32_t process, struct sonde_buffer *name)
+{
+    char        text[SND_RANK_TEXT];
+    const char *rank = snd_meta_rank(trace, process, text);
+
+    snd_buf_clear(name);
+    snd_buf_format(name, "%s%s%s", sonde_trace_process(trace, process)->program,
+                   rank[0] ? ", " : "", rank);
+}
+
+void snd_export_owner(const struct sonde_trace *trace, uint32_t process, struct sonde_buffer *name)
+{
+    char        text[SND_RANK_TEXT];
+    const char *rank = snd_meta_rank(trace, process, text);
+
+    snd_buf_format(name, "%s%s", rank, rank[0] ? ", " : "");
+    if (sonde_trace_process_count(trace) > 1)
+        snd_buf_format(name, "process %" PRIu32 ", ", sonde_trace_process(trace, process)->pid);
 }
 
 enum sonde_status snd_export_options(const struct sonde_export_options *given,

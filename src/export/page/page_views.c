@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/page/page.h"
 #include "export/timeline/gpu_streams.h"
@@ -151,6 +152,20 @@ enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err)
 
 /* ---------------------------------------------------------------------- head */
 
+/* What a person calls it; of a job, which rank it is before that. */
+static void put_title(const struct sonde_trace *trace, uint32_t process, struct snd_json *json)
+{
+    struct sonde_text   title = snd_meta_title(trace, process);
+    uint32_t            rank = sonde_trace_process(trace, process)->rank;
+    struct sonde_buffer text = { 0 };
+
+    if (rank != SONDE_NONE)
+        snd_buf_format(&text, "rank %" PRIu32 ": ", rank);
+    snd_buf_put(&text, title.bytes, title.length);
+    snd_json_string(json, "title", snd_buf_string(&text), text.length);
+    sonde_buffer_release(&text);
+}
+
 static void put_processes(struct snd_html *page, struct snd_json *json)
 {
     snd_json_array(json, "processes");
@@ -158,8 +173,7 @@ static void put_processes(struct snd_html *page, struct snd_json *json)
         const struct sonde_process *process = sonde_trace_process(page->trace, i);
         snd_json_object(json, NULL);
         snd_json_uint(json, "pid", snd_export_pid(page->trace, i));
-        struct sonde_text title = snd_meta_title(page->trace, i);
-        snd_json_string(json, "title", title.bytes, title.length);
+        put_title(page->trace, i, json);
         snd_json_text(json, "host", process->host);
         snd_json_end(json);
     }

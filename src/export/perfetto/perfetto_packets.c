@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packets of Perfetto's trace format: events, interned data, tracks. */
+#include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/perfetto/perfetto.h"
 
@@ -148,16 +149,19 @@ void snd_perfetto_describe(struct snd_perfetto *p, uint64_t track, uint64_t pare
 
 static void describe_process(struct snd_perfetto *p, uint32_t process)
 {
-    size_t packet = snd_perfetto_packet(p, 0);
-    size_t at = snd_pb_open(&p->packet, SND_PACKET_TRACK);
+    size_t              packet = snd_perfetto_packet(p, 0);
+    size_t              at = snd_pb_open(&p->packet, SND_PACKET_TRACK);
+    struct sonde_buffer name = { 0 };
 
     snd_pb_uint(&p->packet, TRACK_ID, snd_perfetto_track(SND_TRACK_PROCESS, process, 0));
     size_t own = snd_pb_open(&p->packet, TRACK_OF_PROCESS);
     snd_pb_uint(&p->packet, PROCESS_PID, snd_export_pid(p->trace, process));
-    snd_pb_string(&p->packet, PROCESS_NAME, sonde_trace_process(p->trace, process)->program);
+    snd_export_name(p->trace, process, &name);
+    snd_pb_string(&p->packet, PROCESS_NAME, snd_buf_string(&name));
     snd_pb_close(&p->packet, own);
     snd_pb_close(&p->packet, at);
     snd_perfetto_put(p, packet);
+    sonde_buffer_release(&name);
 }
 
 static void describe_thread(struct snd_perfetto *p, uint32_t thread)

@@ -12,6 +12,7 @@
 #include "export/common/exporter.h"
 #include "export/stacks/weighted_stacks.h"
 #include "read/reader.h"
+#include "read/said/trace_metadata.h"
 
 enum sonde_status snd_heap_stacks_open(struct snd_heap_stacks *stacks, struct sonde_trace *trace,
                                        struct sonde_error *err)
@@ -93,7 +94,10 @@ static void put_name(void *user, uint32_t number, struct sonde_buffer *name)
     const struct snd_heap        *heap = snd_heaps_heap(stacks->heaps, number);
     const struct sonde_process   *p = sonde_trace_process(stacks->mixed.trace, heap->process);
 
-    snd_buf_format(name, "%s %" PRIu32 "%s", p->program, p->pid,
+    char        text[SND_RANK_TEXT];
+    const char *rank = snd_meta_rank(stacks->mixed.trace, heap->process, text);
+
+    snd_buf_format(name, "%s %" PRIu32 "%s%s%s", p->program, p->pid, rank[0] ? ", " : "", rank,
                    heap->is_mapped ? " (mapped)" : "");
 }
 

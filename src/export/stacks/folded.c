@@ -14,6 +14,7 @@
 #include "base/data/map.h"
 #include "export/common/exporter.h"
 #include "format/layout.h"
+#include "read/said/trace_metadata.h"
 #include "sonde/model.h"
 
 /* As torch's export_stacks: what separates frames or lines cannot be in a name. */
@@ -135,7 +136,11 @@ static void put_thread_name(const struct sonde_trace *trace, uint32_t thread,
 {
     const struct sonde_thread *t = sonde_trace_thread(trace, thread);
 
+    char        text[SND_RANK_TEXT];
+    const char *rank = snd_meta_rank(trace, t->process, text);
+
     snd_buf_clear(path);
+    snd_buf_format(path, "%s%s", rank, rank[0] ? "," : "");
     if (t->name.length > 0)
         snd_buf_put(path, t->name.bytes, t->name.length);
     else

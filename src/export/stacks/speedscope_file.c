@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/text/buf.h"
+#include "export/common/exporter.h"
 #include "snd_config.h"
 
 uint32_t snd_speedscope_frame(struct snd_speedscope *s, struct sonde_text name,
@@ -57,9 +58,7 @@ void snd_speedscope_profile(struct snd_speedscope *s, struct snd_json *json, uin
     const struct sonde_thread *t = sonde_trace_thread(s->trace, thread);
     struct sonde_buffer        name = { 0 };
 
-    if (sonde_trace_process_count(s->trace) > 1)
-        snd_buf_format(&name, "process %" PRIu32 ", ",
-                       sonde_trace_process(s->trace, t->process)->pid);
+    snd_export_owner(s->trace, t->process, &name);
     if (t->name.length > 0)
         snd_buf_put(&name, t->name.bytes, t->name.length);
     else

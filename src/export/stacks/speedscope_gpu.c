@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "export/common/exporter.h"
 #include "export/stacks/speedscope.h"
 #include "export/timeline/gpu_streams.h"
 
@@ -41,9 +42,7 @@ static void put_stream(struct snd_speedscope *s, const struct snd_devices *devic
     struct sonde_buffer           name = { 0 };
     int64_t                       at = 0;
 
-    if (sonde_trace_process_count(s->trace) > 1)
-        snd_buf_format(&name, "process %" PRIu32 ", ",
-                       sonde_trace_process(s->trace, stream->process)->pid);
+    snd_export_owner(s->trace, stream->process, &name);
     snd_stream_name(snd_device_queue(s->trace, first), &name);
     snd_json_object(json, NULL);
     snd_json_text(json, "type", "evented");

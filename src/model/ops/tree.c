@@ -9,9 +9,11 @@
 #include <stdlib.h>
 
 #include "base/data/map.h"
+#include "base/text/buf.h"
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
 #include "model/kept.h"
+#include "read/said/trace_metadata.h"
 
 #define NODES_MAX (1u << 20) /* different paths; what is beyond counts for its parent only */
 #define NO_NODE UINT32_MAX
@@ -68,18 +70,25 @@ static uint32_t find_child(struct sonde_tree *t, uint32_t parent, uint32_t name)
     return node;
 }
 
-/* "main" or "thread 4242", and of which process where there are several. */
+/* "main" or "thread 4242"; of a job, "rank 3 on HOST, main". */
 static struct sonde_text name_thread(struct sonde_tree *t, const struct snd_lane *lane)
 {
     const struct sonde_thread *shown = &t->trace->threads[lane->thread].shown;
-    char                       text[64];
-    int                        n;
+    struct sonde_buffer        text = { 0 };
+    char                       place[SND_RANK_TEXT];
+    const char                *rank = snd_meta_rank(t->trace, lane->process, place);
 
-    if (shown->name.length > 0)
+    if (shown->name.length > 0 && !rank[0])
         return shown->name;
-    n = snprintf(text, sizeof text, "thread %u", shown->tid);
-    char *copy = snd_arena_copy(&t->arena, text, (size_t)n);
-    return copy ? (struct sonde_text){ copy, (size_t)n } : (struct sonde_text){ "", 0 };
+    snd_buf_format(&text, "%s%s", rank, rank[0] ? ", " : "");
+    if (shown->name.length > 0)
+        snd_buf_put(&text, shown->name.bytes, shown->name.length);
+    else
+        snd_buf_format(&text, "thread %u", shown->tid);
+    char  *copy = text.failed ? NULL : snd_arena_copy(&t->arena, text.bytes, text.length);
+    size_t length = text.length;
+    sonde_buffer_release(&text);
+    return copy ? (struct sonde_text){ copy, length } : (struct sonde_text){ "", 0 };
 }
 
 static uint32_t find_thread(struct sonde_tree *t, const struct snd_lane *lane)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "read/said/trace_metadata.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "read/reader.h"
@@ -165,4 +166,27 @@ struct sonde_text snd_meta_title(const struct sonde_trace *trace, uint32_t proce
     }
     struct sonde_text script = find_script(rest);
     return script.length > 0 ? script : name;
+}
+
+bool snd_meta_other(const struct sonde_trace *trace, uint32_t process, const char *key,
+                    struct sonde_text *value)
+{
+    struct sonde_text name;
+
+    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &name, value); n++)
+        if (name.length == strlen(key) && memcmp(name.bytes, key, name.length) == 0)
+            return true;
+    return false;
+}
+
+const char *snd_meta_rank(const struct sonde_trace *trace, uint32_t process,
+                          char text[SND_RANK_TEXT])
+{
+    const struct sonde_process *p = sonde_trace_process(trace, process);
+
+    text[0] = '\0';
+    if (p->rank != SONDE_NONE)
+        snprintf(text, SND_RANK_TEXT, p->host[0] != '\0' ? "rank %u on %.63s" : "rank %u", p->rank,
+                 p->host);
+    return text;
 }

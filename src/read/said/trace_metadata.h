@@ -26,6 +26,10 @@ bool snd_meta_next(const struct sonde_trace *trace, uint32_t process, enum snd_m
 bool snd_meta_find(const struct sonde_trace *trace, uint32_t process, enum snd_meta meta,
                    struct sonde_text *value);
 
+/* The same of a key that is none of ours: an imported file's member. */
+bool snd_meta_other(const struct sonde_trace *trace, uint32_t process, const char *key,
+                    struct sonde_text *value);
+
 /*
  * The process of the run that this one descends from, as far as the trace tells, and that is the
  * recording's own: whose command line was given.
@@ -40,6 +44,11 @@ struct sonde_text snd_meta_command(const struct sonde_trace *trace, uint32_t pro
  * or the module that it runs; "sonde NAME" of our own commands that are Python.
  */
 struct sonde_text snd_meta_title(const struct sonde_trace *trace, uint32_t process);
+
+/* "rank 3 on HOST" of a process of a job, "" of another; in `text`. */
+#define SND_RANK_TEXT 88
+const char *snd_meta_rank(const struct sonde_trace *trace, uint32_t process,
+                          char text[SND_RANK_TEXT]);
 
 /* Whether a key is this one, or one of these. */
 bool snd_meta_is(struct sonde_text key, enum snd_meta meta);

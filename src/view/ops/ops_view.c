@@ -26,6 +26,7 @@ enum when {
     WHEN_MODULE = 256,
     WHEN_OVERLOAD = 512,
     WHEN_DEVICE_TIME = 1024,
+    WHEN_RANK = 2048,
 };
 
 static const struct snd_column columns[] = {
@@ -66,6 +67,23 @@ static struct snd_cell process_cell(const struct sonde_trace   *trace,
     return row->process == SONDE_NONE
                ? snd_cell_none()
                : snd_cell_number(sonde_trace_process(trace, row->process)->pid);
+}
+
+/* Of the process, or of the thread's, that the row is of. */
+static uint32_t find_rank(const struct sonde_trace *trace, const struct sonde_average *row)
+{
+    uint32_t process = row->process;
+
+    if (process == SONDE_NONE && row->thread != SONDE_NONE)
+        process = sonde_trace_thread(trace, row->thread)->process;
+    return process != SONDE_NONE ? sonde_trace_process(trace, process)->rank : SONDE_NONE;
+}
+
+static struct snd_cell rank_cell(const struct sonde_trace *trace, const struct sonde_average *row)
+{
+    uint32_t rank = find_rank(trace, row);
+
+    return rank != SONDE_NONE ? snd_cell_number(rank) : snd_cell_none();
 }
 
 static struct snd_cell thread_cell(const struct sonde_trace *trace, const struct sonde_average *row)
@@ -129,13 +147,14 @@ static struct snd_cell make_cell(const struct snd_table *table, size_t number, s
 }
 
 /* What this row gives reason to show. */
-static unsigned shows(const struct sonde_average *row)
+static unsigned shows(const struct sonde_trace *trace, const struct sonde_average *row)
 {
     unsigned mask = WHEN_ALWAYS;
 
     mask |= row->self_device_ns > 0 ? WHEN_DEVICE_TIME : 0;
     mask |= row->self_device_bytes != 0 ? WHEN_DEVICE_MEMORY : 0;
     mask |= row->process != SONDE_NONE ? WHEN_PROCESS : 0;
+    mask |= find_rank(trace, row) != SONDE_NONE ? WHEN_RANK : 0;
     mask |= row->thread != SONDE_NONE ? WHEN_THREAD : 0;
     mask |= row->shapes.length > 0 && strcmp(row->shapes.bytes, "[]") != 0 ? WHEN_SHAPES : 0;
     mask |= row->stack.length > 0 ? WHEN_STACKS : 0;
@@ -157,7 +176,7 @@ void snd_ops_begin(struct snd_ops *ops, struct snd_doc *doc, const struct sonde_
 void snd_ops_add(struct snd_ops *ops, const struct sonde_average *row)
 {
     fill(snd_table_add(&ops->doc->rows), ops->trace, ops->all, row);
-    ops->shown |= shows(row);
+    ops->shown |= shows(ops->trace, row);
 }
 
 /* All rows of `averages`, which stay until the document is printed; none of their cells is kept. */
@@ -169,7 +188,7 @@ static void add_all(struct snd_ops *ops, const struct sonde_averages *averages, 
         *source = (struct source){ ops->trace, *ops->all, averages, passes };
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
         const struct sonde_average row = sonde_averages_get(averages, i);
-        ops->shown |= shows(&row);
+        ops->shown |= shows(ops->trace, &row);
     }
     snd_table_lazy(&ops->doc->rows, sonde_averages_count(averages), make_cell, source);
 }

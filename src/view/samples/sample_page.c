@@ -194,11 +194,14 @@ static void put_holder(const struct snd_doc *doc, const struct sonde_sample_thre
     char                       share[SND_NUMBER_MAX], seconds[SND_NUMBER_MAX];
 
     snd_format_text(&name, thread->name.bytes, thread->name.length);
-    snd_out_format(out, "%8s %%  %s s  thread %" PRIu32 "%s%s of process %" PRIu32 "\n",
+    char        text[SND_RANK_TEXT];
+    const char *rank = snd_meta_rank(doc->trace, thread->process, text);
+    snd_out_format(out, "%8s %%  %s s  thread %" PRIu32 "%s%s of process %" PRIu32 "%s%s\n",
                    snd_number_fixed(share, 1, 100 * (double)t->gil_ns / whole_ns),
                    snd_number_fixed(seconds, 3, (double)t->gil_ns / 1e9), thread->tid,
                    name.length ? " " : "", snd_buf_string(&name),
-                   sonde_trace_process(doc->trace, thread->process)->pid);
+                   sonde_trace_process(doc->trace, thread->process)->pid, rank[0] ? ", " : "",
+                   rank);
     sonde_buffer_release(&name);
 }
 

@@ -132,13 +132,16 @@ static void put_heading(struct page *page, const struct sonde_sample_thread *t, 
     struct sonde_text called = is_process ? snd_meta_title(page->doc->trace, thread->process)
                                           : thread->name;
     snd_format_text(&name, called.bytes, called.length);
+    char        text[SND_RANK_TEXT];
+    const char *rank = snd_meta_rank(page->doc->trace, thread->process, text);
+    const char *comma = rank[0] ? ", " : "";
     if (is_process)
-        snd_out_format(page->out, "Process %" PRIu32 "%s%s: %" PRIu32 " %s", pid,
-                       name.length ? " " : "", snd_buf_string(&name), t->threads,
+        snd_out_format(page->out, "Process %" PRIu32 "%s%s%s%s: %" PRIu32 " %s", pid,
+                       name.length ? " " : "", snd_buf_string(&name), comma, rank, t->threads,
                        t->threads == 1 ? "thread" : "threads");
     else
-        snd_out_format(page->out, "Thread %" PRIu32 "%s%s of process %" PRIu32, thread->tid,
-                       name.length ? " " : "", snd_buf_string(&name), pid);
+        snd_out_format(page->out, "Thread %" PRIu32 "%s%s of process %" PRIu32 "%s%s", thread->tid,
+                       name.length ? " " : "", snd_buf_string(&name), pid, comma, rank);
     snd_out_format(page->out, "%s %" PRIu64 " sample%s, %s s on the CPU, %s s idle\n",
                    is_process ? "," : ":", t->samples, snd_plural(t->samples),
                    snd_number_fixed(cpu, 3, (double)t->cpu_ns / 1e9),
