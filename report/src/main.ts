@@ -7,6 +7,7 @@ import { el, type Part } from "./dom";
 import { Flame } from "./flame";
 import * as format from "./format";
 import { makeLanes, type Lane } from "./lanes";
+import { listPart, traceChoice } from "./listing";
 import { summaryPart } from "./summary";
 import { Memory } from "./memory";
 import { ModelTree } from "./model";
@@ -284,8 +285,14 @@ async function start(): Promise<void> {
   const data = byId("data");
   const text = data.textContent ?? "";
   data.remove(); // megabytes that are not needed any more
-  const page = new Page(await decode(text));
-  page.route();
+  if (text === "list") {
+    byId("main").replaceChildren(await listPart());
+  } else {
+    const page = new Page(await decode(text));
+    page.route();
+    const others = await traceChoice();
+    if (others) byId("program").after(others);
+  }
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
 
