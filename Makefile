@@ -12,6 +12,7 @@
 #   make wheel     a manylinux wheel for the Python of .venv (WHEEL_PYTHONS: for others), in dist/
 #   make wheels    the same for each CPython from 3.9 to 3.15 that the machine has, 3.14t too
 #   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15", for the next wheel to carry
+#   make static    a `sonde` that needs no other file, for any Linux, in dist/
 #   make test-wheel  builds it and runs every command of it in an environment of its own
 #   make test-programs    other people's programs, from the registry, under every mode (two hours)
 #   make test-distros  the committed tree on fresh minimal Debian 12, 13 and sid (DISTROS="trixie": on one; QUICK=1: less); needs root
@@ -21,6 +22,7 @@
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
 #   make bench-against REV=COMMIT  the core's costs over those of that commit, both run in turn
 #   make pairs pythons asan tsan valgrind aarch64 clang bare musl abi deb    one stage of `make test-all` alone
+#   make test-static  builds the static `sonde` and runs it where there is no other file
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
 #   make mutants   changes single places of the source and lists those that no test notices (SEED, COUNT, FILES)
 #   make measure-diff  how often sonde diff is wrong on this machine: 500 live runs
@@ -47,7 +49,7 @@ CHECKS       := test test-all lint
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all docs install dist raise-requirements setup demo test test-distros test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
+.PHONY: all docs install dist raise-requirements setup static test-static demo test test-distros test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -171,6 +173,13 @@ wheels: all
 
 test-wheel: all $(VENV)/.test-packages
 	@tools/test wheel
+
+# One file for any Linux: report, export, run and attach, of native programs.
+static: setup
+	@tools/static
+
+test-static: all $(VENV)/.test-packages
+	@tools/test static
 
 # The probe for each of TORCHES (versions, or folders of environments; without: for .venv's torch), which
 # the next wheel then carries.

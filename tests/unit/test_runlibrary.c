@@ -115,7 +115,8 @@ static void test_a_library_that_is_not_installed(void **state)
     (void)state;
     setenv("SONDE_PYTHON", scratch_path("nowhere"), 1);
     refuse(&injected,
-           "cannot record toys: sonde/_native/probe_toy.so is not installed; install sonde again");
+           "cannot record toys: sonde/_native/probe_toy.so is not installed; install sonde "
+           "(pip install sonde), or set SONDE_PYTHON to the folder of its Python package");
 }
 
 /* Each process of the program finds it, whatever folder it works in. */

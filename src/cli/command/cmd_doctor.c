@@ -16,6 +16,7 @@
 #include "cli/command/probe_checks.h"
 #include "cli/process/find_program.h"
 #include "snd_config.h"
+#include "symbols/dwarf/libdw.h"
 
 struct doctor_args {
     bool json, fix;
@@ -187,6 +188,26 @@ static void check_browser(struct snd_finding *finding)
     }
 }
 
+/* Lines of native programs; their functions come without it. */
+static void check_lines(struct snd_finding *finding)
+{
+    struct snd_libdw dw;
+
+    if (snd_libdw_open(&dw)) {
+        snd_find(finding, SND_FINE, "source lines of native programs are read by libdw");
+    } else if (SND_STATIC_PROGRAM) {
+        snd_find(finding, SND_LIMITED,
+                 "this sonde is static and has no libdw: samples of native programs have "
+                 "functions, but no source lines");
+        snd_fix(finding, "pip install sonde");
+    } else {
+        snd_find(finding, SND_LIMITED,
+                 "no libdw.so.1: samples of native programs have functions, but no source lines; "
+                 "apt install libdw1");
+        snd_fix(finding, "sudo apt-get install -y libdw1");
+    }
+}
+
 static void check_perf(struct snd_finding *finding)
 {
     char text[128];
@@ -267,6 +288,7 @@ static const struct {
     { "file size", check_file_size },
     { "locked memory", check_memlock },
     { "perf events", check_perf },
+    { "lines", check_lines },
     { NULL, NULL }, /* those of the probes (probes/probes.def) */
     { "browser", check_browser },
 };

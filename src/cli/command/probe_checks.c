@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command/probe_checks.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
+#include "base/system/open_library.h"
 #include "base/system/package.h"
 #include "cli/run/autostart.h"
 #include "cli/process/find_program.h"
@@ -109,7 +109,7 @@ static void snd_check_cuda(struct snd_finding *finding, const struct checked *ch
     snd_check_library(finding, checked);
     if (finding->verdict != SND_FINE || !snd_package_find("_native/probe_cuda.so", &path))
         return;
-    void *library = dlopen(path.bytes, RTLD_NOW | RTLD_LOCAL);
+    void *library = snd_open_library(path.bytes);
     void *symbol = library ? dlsym(library, "sonde_cuda_check") : NULL;
     memcpy(&check, &symbol, sizeof symbol);
     if (!symbol)

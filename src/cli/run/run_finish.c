@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/process/find_python.h"
 #include "cli/process/living.h"
 #include "cli/after/losses.h"
+#include "cli/run/autostart.h"
 #include "cli/run/run_name.h"
 #include "cli/after/trace_symbols.h"
 
@@ -54,6 +56,16 @@ static void say_moved(const struct snd_run_folder *folder)
                           folder->path.bytes);
 }
 
+/* A Python process records itself, by it. */
+static bool has_package(void)
+{
+    struct sonde_buffer folder = { 0 };
+    bool                found = snd_autostart_find(&folder);
+
+    sonde_buffer_release(&folder);
+    return found;
+}
+
 static void say_nothing_recorded(const struct snd_run_args *args, struct snd_run_folder *folder,
                                  char **program)
 {
@@ -72,6 +84,12 @@ static void say_nothing_recorded(const struct snd_run_args *args, struct snd_run
     else if (name.deaf)
         (void)snd_failure("run: %s recorded nothing: with -%c it does not load our probes",
                           program[0], name.deaf);
+    else if (snd_runs_python(program) && !has_package())
+        (void)
+            snd_failure("run: %s recorded nothing: sonde's Python package is not beside this "
+                        "program; install it (pip install sonde), set SONDE_PYTHON to its folder, "
+                        "or sample the running process with 'sonde attach'",
+                        program[0]);
     else
         (void)snd_failure("run: %s recorded nothing; unless a line above gives the reason, %s, or "
                           "it ended before "

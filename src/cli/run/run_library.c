@@ -80,7 +80,8 @@ enum sonde_status snd_run_library_set(const struct snd_run_library *library,
         status = put(library, &path, err);
     else
         status = snd_fail(err, SONDE_E_STATE,
-                          "cannot record %s: sonde/%s is not installed; install sonde again",
+                          "cannot record %s: sonde/%s is not installed; install sonde (pip install "
+                          "sonde), or set SONDE_PYTHON to the folder of its Python package",
                           library->records, file);
     sonde_buffer_release(&path);
     return status;

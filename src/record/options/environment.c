@@ -86,6 +86,8 @@ bool snd_environment_is_heap(void)
     return probes && strcmp(probes, "heap") == 0;
 }
 
+extern const bool snd_recorder_is_tool __attribute__((weak));
+
 bool snd_environment_options(struct sonde_options *out)
 {
     struct sonde_options options = SONDE_OPTIONS_INIT;
@@ -93,6 +95,8 @@ bool snd_environment_options(struct sonde_options *out)
     const char          *most = secure_getenv("SONDE_MAX_BYTES");
     const char          *schedule = secure_getenv("SONDE_SCHEDULE");
 
+    if (&snd_recorder_is_tool)
+        return false;
     options.path = secure_getenv("SONDE_TRACE");
     if (!options.path && getenv("SONDE_TRACE"))
         snd_say("the program has more privileges than its caller (set-user-id, capabilities): "

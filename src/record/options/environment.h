@@ -29,7 +29,10 @@ void snd_plain_append(char *text, size_t size, const char *value);
  */
 bool snd_environment_is_heap(void);
 
-/* Fills in the options that `sonde run` passes; false: it wants no recording. */
+/*
+ * Fills in the options that `sonde run` passes; false: it wants no recording. Nor does a program that
+ * defines snd_recorder_is_tool: the static `sonde`, which has the recorder to record others.
+ */
 bool snd_environment_options(struct sonde_options *out);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* symbols/dwarf/libdw.c - see libdw.h */
-#include <dlfcn.h>
 #include <string.h>
 
+#include "base/system/open_library.h"
 #include "symbols/dwarf/libdw.h"
 
 bool snd_libdw_open(struct snd_libdw *dw)
 {
-    void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);
+    void *library = snd_open_library("libdw.so.1");
     void *function;
     bool  ok = library != NULL;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* symbols/names/demangle.c - see demangle.h */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/open_library.h"
 #include "symbols/names/demangle.h"
 
 #define NAME_MOST 16384u /* longer mangled names are shown as they are */
@@ -37,15 +37,25 @@ static bool demangle_cxx(struct snd_demangler *demangler, const char *name)
     return ok;
 }
 
+#if SND_STATIC_PROGRAM
+extern char *__cxa_demangle(const char *, char *, size_t *, int *); /* of libsupc++ */
+
+static void look(struct snd_demangler *demangler)
+{
+    demangler->cxx = __cxa_demangle;
+    demangler->looked = true;
+}
+#else
 /* Never closed: it may be the program's own. */
 static void look(struct snd_demangler *demangler)
 {
-    void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+    void *library = snd_open_library("libstdc++.so.6");
     void *function = library ? dlsym(library, "__cxa_demangle") : NULL;
 
     memcpy(&demangler->cxx, &function, sizeof function);
     demangler->looked = true;
 }
+#endif
 
 const char *snd_demangle(struct snd_demangler *demangler, const char *name)
 {
