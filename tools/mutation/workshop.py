@@ -22,9 +22,17 @@ BYTES_MAX = 24 << 30
 FILE_MAX = 1 << 30
 
 
-def limit(processor_seconds):
+# A mutant that no plain test notices may still read past an array, use what was freed, leak or overflow: its file is compiled with
+# the sanitizers then, and what it calls in the C library is checked as well.
+CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+CHECKED = {"ASAN_OPTIONS": f"detect_stack_use_after_return=1:strict_string_checks=1:hard_rss_limit_mb={BYTES_MAX >> 21}",
+           "UBSAN_OPTIONS": "halt_on_error=1"}
+
+
+def limit(processor_seconds, env):
     resource.setrlimit(resource.RLIMIT_CPU, (processor_seconds, processor_seconds + 2))
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES_MAX, BYTES_MAX))
+    if "ASAN_OPTIONS" not in env:  # its shadow is all of the address space
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES_MAX, BYTES_MAX))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_MAX, FILE_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -32,7 +40,7 @@ def limit(processor_seconds):
 def run_limited(command, folder, env, processor_seconds):
     """The exit status and what it printed; whatever it started ends with it."""
     process = subprocess.Popen(command, cwd=folder, env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=lambda: limit(processor_seconds))
+                               stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=lambda: limit(processor_seconds, env))
     try:
         output, _ = process.communicate(timeout=max(SECONDS_LEAST, 1.5 * processor_seconds))
         status = process.returncode
@@ -142,10 +150,11 @@ RECORDER = "src/libsonde_record.so.1"  # sonde looks for it beside itself
 
 
 class Planted:
-    """One mutant: its objects, and programs linked with them, in a folder of its own."""
+    """One mutant: its objects, and programs linked with them, in a folder of its own; `checked`: by the sanitizers."""
 
-    def __init__(self, build, folder):
+    def __init__(self, build, folder, checked=False):
         self.build, self.folder = build, pathlib.Path(folder)
+        self.checks, self.env = (CHECKS, CHECKED) if checked else ([], {})
         self.made = {}  # of the build to ours; None: as it is there
         self.sources = []  # (unit, changed source, file)
 
@@ -157,7 +166,7 @@ class Planted:
             source.write_text(text, encoding="utf-8")
             made = self.folder / unit["output"]
             made.parent.mkdir(parents=True, exist_ok=True)
-            if not self.compile_one(unit, source, made, file, "-O0"):
+            if not self.compile_one(unit, source, made, file, ["-O0", *self.checks]):
                 return False
             self.sources.append((unit, source, file))
             self.made[unit["output"]] = str(made)
@@ -167,16 +176,16 @@ class Planted:
         """Whether an optimizing compiler makes the same of it as of the original."""
         return all(self.code(unit, source, file) == self.code(unit, file, file) for unit, source, file in self.sources)
 
-    def compile_one(self, unit, source, made, file, level):
+    def compile_one(self, unit, source, made, file, options):
         words = [word for word in shlex.split(unit["command"]) if word not in ("--coverage", "-O0")]
         words = [str(source) if word == unit["file"] else str(made) if word == unit["output"] else word for word in words]
-        words += [level, "-iquote", str(file.parent), "-w", "-MF", str(made) + ".d"]
+        words += [*options, "-iquote", str(file.parent), "-w", "-MF", str(made) + ".d"]
         return subprocess.run(words, cwd=self.build.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
     def code(self, unit, source, file):
         """What an optimizing compiler makes of it, without the names of files."""
         made = self.folder / "optimized.o"
-        self.compile_one(unit, source, made, file, "-O2")
+        self.compile_one(unit, source, made, file, ["-O2"])
         call(["strip", "--strip-unneeded", "-R", ".comment", str(made)], self.folder)
         return made.read_bytes()
 
@@ -200,7 +209,7 @@ class Planted:
         if words[:1] == ["rm"]:
             words = [word.replace("csrDT", "csrD") for word in words[words.index("&&") + 1:]]  # no thin archive: it lies elsewhere
         elif "-o" in words:
-            words.insert(1, str(self.build.folder / "no_counts.o"))
+            words[1:1] = [str(self.build.folder / "no_counts.o"), *self.checks]
         call(words, self.build.folder)
         return str(made)
 
