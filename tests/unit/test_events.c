@@ -290,6 +290,119 @@ static void tables(void **state)
     sonde_trace_close(trace);
 }
 
+/* The name in the first row of a table that is sorted by `key`. */
+static void check_first(const struct sonde_trace *trace, const struct sonde_events *events,
+                        const char *key, const char *name)
+{
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+    char                        first[64] = "";
+
+    options.sort = key;
+    options.rows = 1;
+    assert_int_equal(sonde_events_table(trace, events, &options,
+                                        SONDE_TABLE_MEMORY | SONDE_TABLE_FLOPS, &sink, NULL),
+                     SONDE_OK);
+    assert_non_null(strstr(text.bytes, "Self CUDA time total: 153.000us"));
+    const char *at = text.bytes;
+    for (int line = 0; at && line < 3; line++)
+        at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
+    assert_non_null(at);
+    sscanf(at, "%63s", first);
+    if (strcmp(first, name) != 0)
+        fail_msg("first by %s: %s, not %s:\n%s", key, first, name, text.bytes);
+    sonde_buffer_release(&text);
+}
+
+/* One row is first in each column of the table: no column stands for another, and none is empty. */
+static void every_column_of_the_table(void **state)
+{
+    static const struct {
+        const char *key, *first;
+    } columns[] = {
+        { "cpu_time_total", "outer" },
+        { "self_cpu_time_total", "busy" },
+        { "cpu_memory_usage", "outer" },
+        { "self_cpu_memory_usage", "taker" },
+        { "device_memory_usage", "outer" },
+        { "self_device_memory_usage", "taker" },
+        { "device_time_total", "outer" },
+        { "self_device_time_total", "launcher" },
+        { "flops", "counted" },
+        { "macs", "multiplied" },
+        { "moved_bytes", "moved" },
+        { "is_user_annotation", "annotation" },
+        { "scope", "annotation" },
+        { "is_async", "awaited" },
+    };
+    struct synth *s = synth_new(scratch_path("columns"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      file = synth_string(s, "net.py");
+    uint32_t      queue = synth_queue(s, &(struct snd_queue_record){ SND_DEVICE(1, 0), 1, 7, 0 });
+    uint32_t kernel = synth_work(s, &(struct snd_work_record){ .name = synth_string(s, "kernel"),
+                                                               .kind = SND_WORK_KERNEL });
+    static const struct {
+        const char *name;
+        uint8_t     attribute;
+        uint64_t    value;
+    } single[] = {
+        { "counted", SND_ATTR_FLOPS, 90000000 }, { "multiplied", SND_ATTR_MACS, 5000000 },
+        { "moved", SND_ATTR_BYTES, 7000000 },    { "annotation", SND_ATTR_SCOPE, 8 },
+        { "awaited", SND_ATTR_ASYNC, 1 },
+    };
+
+    (void)state;
+    synth_begin(s, t, 0, synth_string(s, "outer"), 0);
+    synth_begin(s, t, 100, synth_string(s, "taker"), 0);
+    synth_alloc(s, t, 200, CPU, 0x10, 1000);
+    synth_alloc(s, t, 300, SND_DEVICE(1, 0), 0x20, 500);
+    synth_end(s, t, 1000);
+    synth_alloc(s, t, 1100, CPU, 0x30, 1);
+    synth_alloc(s, t, 1200, SND_DEVICE(1, 0), 0x40, 1);
+    synth_begin(s, t, 2000, synth_string(s, "launcher"), 0);
+    for (uint64_t i = 0; i < 3; i++) { /* the launcher has two of them, and then ends */
+        synth_begin(s, t, 2100 + 300 * i, synth_string(s, "cudaLaunchKernel"), 0);
+        synth_attr(s, t, SND_ATTR_API, 1 + i);
+        synth_end(s, t, 2200 + 300 * i);
+        if (i == 1)
+            synth_end(s, t, 2600);
+    }
+    synth_begin(s, t, 4000, synth_string(s, "busy"), 0);
+    synth_end(s, t, 18000);
+    synth_end(s, t, 20000);
+    for (uint64_t i = 0; i < 3; i++)
+        synth_device(s, t, 5000 + 100000 * i, kernel, queue, 50000 + 1000 * i, (uint32_t)(1 + i),
+                     0);
+    for (uint64_t i = 0; i < sizeof single / sizeof single[0]; i++) {
+        synth_begin(s, t, 400000 + 100 * i, synth_string(s, single[i].name), 0);
+        synth_attr(s, t, single[i].attribute, single[i].value);
+        synth_end(s, t, 400050 + 100 * i);
+    }
+    synth_begin(s, t, 500000, synth_string(s, "shaped"), synth_shapes(s, "2,3"));
+    synth_end(s, t, 500010);
+    synth_begin(s, t, 500100, synth_string(s, "called"), 0);
+    synth_attr(s, t, SND_ATTR_STACK, synth_stack(s, 0, synth_frame(s, file, file, 7)));
+    synth_end(s, t, 500110);
+    synth_begin(s, t, 500200, synth_string(s, "overloaded"), 0);
+    synth_attr(s, t, SND_ATTR_OVERLOAD, synth_string(s, "Tensor"));
+    synth_end(s, t, 500210);
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("columns"));
+    struct sonde_events *events = list(trace);
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
+        check_first(trace, events, columns[i].key, columns[i].first);
+    struct sonde_buffer text = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&text);
+    assert_int_equal(sonde_events_table(trace, events, NULL, 0, &sink, NULL), SONDE_OK);
+    assert_non_null(strstr(text.bytes, "  [[2, 3]]  "));
+    assert_non_null(strstr(text.bytes, "  net.py(7): net.py  "));
+    assert_non_null(strstr(text.bytes, "  Tensor  "));
+    sonde_buffer_release(&text);
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
 /* Calls come when they return; they have each other as parents, and take nothing from a range. */
 static void python_functions(void **state)
 {
@@ -564,6 +677,7 @@ int main(void)
         cmocka_unit_test(ends_out_of_order),
         cmocka_unit_test(stacks_of_backward_ranges),
         cmocka_unit_test(tables),
+        cmocka_unit_test(every_column_of_the_table),
         cmocka_unit_test(columns_on_demand),
         cmocka_unit_test(calls_in_one_piece),
         cmocka_unit_test(exports_of_calls_in_one_piece),

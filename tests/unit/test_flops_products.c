@@ -6,11 +6,11 @@
 #include "base/count_of.h"
 #include "flops_call.h"
 
-/* Stride 3, padding 2, dilation 2 of 9 x 12 and a filter of 3 x 4: (9 + 4 - 4 - 1) / 3 + 1 = 3 by
- * (12 + 4 - 6 - 1) / 3 + 1 = 4 places. */
+/* Stride 3, padding 2, dilation 2 and 1 of 9 x 12 and a filter of 3 x 4: (9 + 4 - 4 - 1) / 3 + 1 = 3
+ * by (12 + 4 - 3 - 1) / 3 + 1 = 5 places. */
 #define IMAGE "2,5,9,12"
 #define FILTER "7,5,3,4"
-#define PLACES (2.0 * 3 * 4)
+#define PLACES (2.0 * 3 * 5)
 #define WEIGHTS (7.0 * 5 * 3 * 4)
 
 static const struct flops_row products[] = {
@@ -77,22 +77,22 @@ static const struct flops_row no_products[] = {
 
 /* The same convolution by each of the operators that torch has for it: their arguments are in another order. */
 static const struct flops_row forms[] = {
-    { "aten::conv2d", IMAGE ";" FILTER ";7;-;-;-;#", ";;;[3, 3];[2, 2];[2, 2];1", PLACES *WEIGHTS,
+    { "aten::conv2d", IMAGE ";" FILTER ";7;-;-;-;#", ";;;[3, 3];[2, 2];[2, 1];1", PLACES *WEIGHTS,
       0, PLACES * 7 },
     { "aten::convolution", IMAGE ";" FILTER ";7;-;-;-;#;-;#",
-      ";;;[3, 3];[2, 2];[2, 2];False;[0, 0];1", PLACES *WEIGHTS, 0, PLACES * 7 },
-    { "aten::mkldnn_convolution", IMAGE ";" FILTER ";7;-;-;-;#", ";;;[2, 2];[3, 3];[2, 2];1",
+      ";;;[3, 3];[2, 2];[2, 1];False;[0, 0];1", PLACES *WEIGHTS, 0, PLACES * 7 },
+    { "aten::mkldnn_convolution", IMAGE ";" FILTER ";7;-;-;-;#", ";;;[2, 2];[3, 3];[2, 1];1",
       PLACES *WEIGHTS, 0, PLACES * 7 },
-    { "aten::cudnn_convolution", IMAGE ";" FILTER ";-;-;-;#", ";;[2, 2];[3, 3];[2, 2];1",
+    { "aten::cudnn_convolution", IMAGE ";" FILTER ";-;-;-;#", ";;[2, 2];[3, 3];[2, 1];1",
       PLACES *WEIGHTS, 0, PLACES * 7 },
-    { "aten::cudnn_convolution_relu", IMAGE ";" FILTER ";7;-;-;-;#", ";;;[3, 3];[2, 2];[2, 2];1",
+    { "aten::cudnn_convolution_relu", IMAGE ";" FILTER ";7;-;-;-;#", ";;;[3, 3];[2, 2];[2, 1];1",
       PLACES *WEIGHTS, 0, PLACES * 7 },
-    { "aten::cudnn_convolution_add_relu", IMAGE ";" FILTER ";2,7,3,4;#;7;-;-;-;#",
-      ";;;1;;[3, 3];[2, 2];[2, 2];1", PLACES *WEIGHTS, 0, PLACES * 7 },
-    { "aten::slow_conv_dilated2d", IMAGE ";" FILTER ";-;7;-;-;-", ";;[3, 4];;[3, 3];[2, 2];[2, 2]",
+    { "aten::cudnn_convolution_add_relu", IMAGE ";" FILTER ";2,7,3,5;#;7;-;-;-;#",
+      ";;;1;;[3, 3];[2, 2];[2, 1];1", PLACES *WEIGHTS, 0, PLACES * 7 },
+    { "aten::slow_conv_dilated2d", IMAGE ";" FILTER ";-;7;-;-;-", ";;[3, 4];;[3, 3];[2, 2];[2, 1]",
       PLACES *WEIGHTS, 0, PLACES * 7 },
     { "onednn::qconv2d_pointwise", IMAGE ";#;#;" FILTER ";7;7;7;-;-;-;#",
-      ";1;0;;;;;[3, 3];[2, 2];[2, 2];1", PLACES *WEIGHTS, 0, PLACES * 7 },
+      ";1;0;;;;;[3, 3];[2, 2];[2, 1];1", PLACES *WEIGHTS, 0, PLACES * 7 },
     /* no dilation: (9 + 4 - 2 - 1) / 3 + 1 = 4 by (12 + 4 - 3 - 1) / 3 + 1 = 5 */
     { "aten::_nnpack_spatial_convolution", IMAGE ";" FILTER ";7;-;-", ";;;[2, 2];[3, 3]",
       2 * 20 * WEIGHTS, 0, 2 * 20 * 7 },
@@ -108,21 +108,21 @@ static const struct flops_row forms[] = {
     { "aten::convolution", IMAGE ";5,7,3,4;7;-;-;-;#;-;#", ";;;[3, 3];[2, 2];[2, 2];True;[1, 1];1",
       2 * 108 * WEIGHTS, 0, 2 * 108 * 7 },
     /* backward: the gradients of the input and of the weight, as the mask says */
-    { "aten::convolution_backward", "2,7,3,4;" IMAGE ";" FILTER ";-;-;-;-;#;-;#;-",
-      ";;;[7];[3, 3];[2, 2];[2, 2];False;[0, 0];1;[True, True, True]", 2 * PLACES *WEIGHTS, 0,
+    { "aten::convolution_backward", "2,7,3,5;" IMAGE ";" FILTER ";-;-;-;-;#;-;#;-",
+      ";;;[7];[3, 3];[2, 2];[2, 1];False;[0, 0];1;[True, True, True]", 2 * PLACES *WEIGHTS, 0,
       2 * 5 * 108 + WEIGHTS },
-    { "aten::convolution_backward", "2,7,3,4;" IMAGE ";" FILTER ";-;-;-;-;#;-;#;-",
-      ";;;[7];[3, 3];[2, 2];[2, 2];False;[0, 0];1;[True, False, False]", PLACES *WEIGHTS, 0,
+    { "aten::convolution_backward", "2,7,3,5;" IMAGE ";" FILTER ";-;-;-;-;#;-;#;-",
+      ";;;[7];[3, 3];[2, 2];[2, 1];False;[0, 0];1;[True, False, False]", PLACES *WEIGHTS, 0,
       2 * 5 * 108 },
-    { "aten::convolution_backward", "2,7,3,4;" IMAGE ";" FILTER ";-;-;-;-;#;-;#;-",
-      ";;;[7];[3, 3];[2, 2];[2, 2];False;[0, 0];1;[False, True, False]", PLACES *WEIGHTS, 0,
+    { "aten::convolution_backward", "2,7,3,5;" IMAGE ";" FILTER ";-;-;-;-;#;-;#;-",
+      ";;;[7];[3, 3];[2, 2];[2, 1];False;[0, 0];1;[False, True, False]", PLACES *WEIGHTS, 0,
       WEIGHTS },
     { "aten::convolution_backward", "2,7,3,4;" IMAGE ";" FILTER ";-;-;-;-;#;-;#;-",
       ";;;[7];[3, 3];[2, 2];[2, 2];False;[0, 0];1;[False, False]", 0, 0, 0 },
     { "aten::convolution_backward", "2,7,20,21;" IMAGE ";5,7,3,4;-;-;-;-;#;-;#;-",
       ";;;[7];[3, 3];[2, 2];[2, 2];True;[0, 0];1;[True, True, True]", 2 * 2 * 108 * WEIGHTS, 0,
       2 * 5 * 108 + WEIGHTS },
-    { "aten::_slow_conv2d_backward", "2,7,3,4;" IMAGE ";" FILTER ";-;-;-;-",
+    { "aten::_slow_conv2d_backward", "2,7,3,5;" IMAGE ";" FILTER ";-;-;-;-",
       ";;;[3, 4];[3, 3];[2, 2];[True, True, False]", 2 * PLACES *WEIGHTS, 0,
       2 * 5 * 108 + WEIGHTS },
     /* one, two and three dims; without a batch; a number that stands for all */
@@ -135,6 +135,8 @@ static const struct flops_row forms[] = {
       5 * 108 + WEIGHTS },
     { "aten::conv2d", "1,2,2,2;3,2,5,5;3;-;-;-;#", ";;;[1, 1];[0, 0];[1, 1];1", 0, 0, 0 },
     { "aten::conv2d", "1,2,5,5;3,2,5,5;3;-;-;-;#", ";;;[1, 1];[0, 0];[1, 1];1", 150, 0, 3 },
+    /* an empty list pads nothing, and dilates nothing */
+    { "aten::conv2d", "1,2,5,6;3,2,5,5;3;-;-;-;#", ";;;[1, 1];[];[];1", 2 * 150, 0, 2 * 3 },
 };
 
 static const struct flops_row no_forms[] = {

@@ -2,6 +2,8 @@
 /* read/walk/kinds.c: which kinds of events a trace has, and the walks that this spares. */
 #include "read/walk/kinds.h"
 
+#include <sys/stat.h>
+
 #include "format/fields.h"
 #include "scratch.h"
 #include "sonde/export.h"
@@ -62,6 +64,77 @@ static void knows_frees_without_a_size(void **state)
     }
 }
 
+/* One range with a key, and what ends it: `by` is a thread, `key` the key that it names. */
+struct keyed {
+    uint64_t begun_with, ended_with;
+    uint32_t by;
+    bool     shares; /* the second thread goes on in the first one's chunk */
+    bool     crosses;
+};
+
+/* Whether ends must be looked up in other threads is known before ranges are put together. */
+static void knows_ends_of_other_threads(void **state)
+{
+    const uint64_t     large = UINT64_C(1) << 60; /* in a word of its own */
+    const struct keyed cases[] = {
+        { 7, 7, 0, false, false },    { large, large, 0, false, false }, { 7, 7, 1, false, true },
+        { 7, 7, 1, true, true },      { large, large, 1, false, true },  { 7, 8, 0, false, true },
+        { large, 7, 0, false, true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth           *s = synth_new(scratch_path("keyed"), NULL);
+        const struct snd_kinds *kinds;
+        uint32_t threads[2] = { synth_thread(s, "main", 0), synth_thread(s, "other", 0) };
+        synth_begin(s, threads[0], 10, synth_string(s, "range"), 0);
+        synth_attr(s, threads[0], SND_ATTR_KEY, cases[i].begun_with);
+        if (cases[i].shares)
+            synth_share(s, threads[0], threads[1]);
+        synth_end_key(s, threads[cases[i].by], 20, cases[i].ended_with);
+        synth_close(s, true);
+        struct sonde_trace *trace = scratch_open(scratch_path("keyed"));
+        assert_int_equal(snd_trace_kinds(trace, &kinds, NULL), SONDE_OK);
+        assert_true(kinds->attrs[SND_ATTR_KEY] && kinds->events[SND_EV_END_KEY]);
+        assert_int_equal(kinds->crossing_end, cases[i].crosses);
+        sonde_trace_close(trace);
+    }
+}
+
+/* A key is the process's own, and done with once it has ended a range. */
+static void knows_whose_key_it_is(void **state)
+{
+    static const struct synth_options other = { .pid = 77 };
+
+    (void)state;
+    for (unsigned processes = 1; processes <= 2; processes++) {
+        char folder[64];
+        snprintf(folder, sizeof folder, "folder%u", processes);
+        assert_int_equal(mkdir(scratch_path(folder), 0700), 0);
+        for (unsigned i = 0; i < processes; i++) {
+            char          path[96];
+            struct synth *s;
+            snprintf(path, sizeof path, "%s/%u.sonde", folder, i);
+            s = synth_new(scratch_path(path), i ? &other : NULL);
+            uint32_t t = synth_thread(s, "main", 0), name = synth_string(s, "range");
+            for (uint64_t turn = 0; turn < 2 && i == 0; turn++) {
+                synth_begin(s, t, 10 + 100 * turn, name, 0);
+                synth_attr(s, t, SND_ATTR_KEY, 7);
+                if (turn == 0 || processes == 1)
+                    synth_end_key(s, t, 20 + 100 * turn, 7);
+            }
+            if (i == 1)
+                synth_end_key(s, t, 300, 7);
+            synth_close(s, true);
+        }
+        const struct snd_kinds *kinds;
+        struct sonde_trace     *trace = scratch_open(scratch_path(folder));
+        assert_int_equal(snd_trace_kinds(trace, &kinds, NULL), SONDE_OK);
+        assert_int_equal(kinds->crossing_end, processes == 2);
+        sonde_trace_close(trace);
+    }
+}
+
 static uint32_t count_walks(struct sonde_trace *trace, const char *format)
 {
     struct sonde_buffer text = { 0 };
@@ -90,6 +163,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_what_is_there),
         cmocka_unit_test(knows_frees_without_a_size),
+        cmocka_unit_test(knows_ends_of_other_threads),
+        cmocka_unit_test(knows_whose_key_it_is),
         cmocka_unit_test(spares_walks),
     };
 

@@ -3,6 +3,8 @@
  * Every allocation of the reading side fails once: the right status, no leak, no crash.
  * Linked with --wrap for malloc, calloc and realloc.
  */
+#include <ftw.h>
+
 #include "base/data/crc32c.h"
 #include "failing_memory.h"
 #include "format/layout.h"
@@ -342,12 +344,50 @@ static enum sonde_status export_stream(void *on)
     return sonde_export(e->trace, e->format, NULL, &sink, &e->err);
 }
 
-/* What it leaves behind is looked at at the end. */
+/* The data of a view, whose name is `format`. */
+static enum sonde_status report(void *on)
+{
+    struct exported            *e = on;
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_sink           sink = { add_crc, &e->crc };
+
+    e->crc = 0;
+    options.view = e->format;
+    options.format = SONDE_REPORT_JSON;
+    return sonde_report(e->trace, &options, &sink, &e->err);
+}
+
+static uint32_t files_crc; /* the sum over all files: they come in no order */
+
+static int add_file(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    size_t   size;
+    uint8_t *bytes;
+
+    (void)status;
+    if (kind != FTW_F)
+        return 0;
+    bytes = scratch_load(path, &size);
+    files_crc += snd_crc32c(snd_crc32c(0, path + place->base, strlen(path + place->base)), bytes,
+                            size);
+    free(bytes);
+    return 0;
+}
+
 static enum sonde_status export_folder(void *on)
 {
-    struct exported *e = on;
+    struct exported  *e = on;
+    enum sonde_status status = sonde_export_folder(e->trace, e->format, NULL,
+                                                   scratch_path("folder"), &e->err);
+    long              left = allocations_left; /* what follows is the test's */
 
-    return sonde_export_folder(e->trace, e->format, NULL, scratch_path("folder"), &e->err);
+    allocations_left = -1;
+    files_crc = 0;
+    if (status == SONDE_OK)
+        assert_int_equal(nftw(scratch_path("folder"), add_file, 8, FTW_PHYS), 0);
+    e->crc = files_crc;
+    allocations_left = left;
+    return status;
 }
 
 /*
@@ -400,6 +440,24 @@ static void exports_survive(void **state)
                 fail_export(path, info->name, export_stream, is_page);
         }
     }
+}
+
+/* ----------------------------------------------------------------- its views */
+
+static void views_survive(void **state)
+{
+    const struct sonde_view_info *info;
+    char                          paths[4][256];
+
+    (void)state;
+    snprintf(paths[0], sizeof paths[0], "%s", make_trace());
+    snprintf(paths[1], sizeof paths[1], "%s", make_calls(true));
+    snprintf(paths[2], sizeof paths[2], "%s", make_calls(false));
+    snprintf(paths[3], sizeof paths[3], "%s", make_gpu());
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)
+            if (strcmp(info->name, "asm") != 0) /* another program prints the most of it */
+                fail_export(paths[i], info->name, report, false);
 }
 
 /* ---------------------------------------------------------------- its file */
@@ -464,10 +522,9 @@ static void packing_survives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_survives),
-        cmocka_unit_test(models_survive),
-        cmocka_unit_test(packing_survives),
-        cmocka_unit_test(exports_survive),
+        cmocka_unit_test(opening_survives), cmocka_unit_test(models_survive),
+        cmocka_unit_test(packing_survives), cmocka_unit_test(exports_survive),
+        cmocka_unit_test(views_survive),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

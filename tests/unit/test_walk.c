@@ -301,6 +301,122 @@ static void impossible_times_are_damage(void **state)
     sonde_trace_close(trace);
 }
 
+/* ----------------------------------------------------------- work of devices */
+
+struct works {
+    struct snd_device_work list[8];
+    size_t                 count;
+};
+
+static void keep_work(void *user, uint32_t process, const struct snd_device_work *work)
+{
+    struct works *works = user;
+
+    assert_int_equal(process, 0);
+    assert_true(works->count < 8);
+    works->list[works->count++] = *work;
+}
+
+/* One work of a device, from `begin` on, in a recording that stopped at 1000 ns; the file is closed. */
+static struct snd_walk_stats walk_work(uint64_t begin, uint64_t ticks, struct works *works)
+{
+    struct synth         *s = synth_new(scratch_path("work"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0);
+    const uint64_t        words[4] = { SND_WORD0(SND_EV_DEVICE, begin), SND_PAIR(3, 4), ticks, 5 };
+    struct snd_visitor    visitor = { .begin = nothing_begins,
+                                      .end = nothing_ends,
+                                      .other = nothing_else,
+                                      .device = keep_work,
+                                      .user = works };
+    struct snd_walk_stats stats;
+
+    synth_end(s, t, 1000);
+    synth_raw(s, t, words, 4);
+    synth_header(s)->stopped_at = synth_raw_clock(s, 1000);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("work"));
+    works->count = 0;
+    assert_int_equal(snd_walk(trace, SONDE_BY_THREAD, &visitor, &stats, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    return stats;
+}
+
+/* Work may last no time at all, and begin before what its thread wrote last; it cannot end before it begins. */
+static void work_of_devices(void **state)
+{
+    const uint64_t start = SYNTH_START_MONO_NS, slack = (uint64_t)1 << 32;
+    const struct {
+        uint64_t begin, ticks;
+        bool     good;
+    } cases[] = {
+        { start + 500, 20, true },
+        { start + 500, 0, true },
+        { start + 1000 + slack, 0, true },
+        { start + 1000 + slack + 1, 0, false },
+        { start + 1000 + slack + 1, 20, false },
+        { start + 500, UINT64_MAX - start, false },       /* around the end of the clock */
+        { start + 500, UINT64_C(1) << 61, false },        /* for a century */
+        { start + 500, UINT64_MAX - start - 500, false }, /* at its end: before the start */
+    };
+    struct works works;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct snd_walk_stats stats = walk_work(cases[i].begin, cases[i].ticks, &works);
+        if (works.count != cases[i].good)
+            fail_msg("case %zu", i);
+        assert_int_equal(stats.damaged_chunks, !cases[i].good);
+        assert_int_equal(stats.events, 1 + cases[i].good);
+        assert_int_equal(stats.clock_backwards, 0);
+        if (!cases[i].good)
+            continue;
+        assert_int_equal(works.list[0].start_ns, cases[i].begin - start);
+        assert_int_equal(works.list[0].duration_ns, cases[i].ticks);
+        assert_int_equal(works.list[0].work, 3);
+        assert_int_equal(works.list[0].queue, 4);
+        assert_int_equal(works.list[0].correlation, 5);
+        assert_int_equal(works.list[0].node, 0);
+        assert_int_equal(works.list[0].thread, 0);
+    }
+}
+
+/* The three events of a device's work; what began in the warm-up is counted, and not shown. */
+static void forms_of_work(void **state)
+{
+    struct synth         *s = synth_new(scratch_path("forms"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0);
+    struct works          works = { .count = 0 };
+    struct snd_visitor    visitor = { .begin = nothing_begins,
+                                      .end = nothing_ends,
+                                      .other = nothing_else,
+                                      .device = keep_work,
+                                      .user = &works };
+    const uint64_t        short_one[3] = { SND_WORD0(SND_EV_DEVICE_SHORT, synth_raw_clock(s, 400)),
+                                           SND_PAIR(6, 70), SND_PAIR(8, 9) };
+    struct snd_walk_stats stats;
+
+    (void)state;
+    synth_device(s, t, 199, 1, 2, 30, 4, 0);
+    synth_device(s, t, 200, 1, 2, 30, 4, 0);
+    synth_device(s, t, 300, 1, 2, 30, 4, 5);
+    synth_raw(s, t, short_one, 3);
+    synth_header(s)->valid_from = synth_raw_clock(s, 200);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("forms"));
+    assert_int_equal(snd_walk(trace, SONDE_BY_TIME, &visitor, &stats, NULL), SONDE_OK);
+    assert_int_equal(stats.warmup_events, 1);
+    assert_int_equal(stats.events, 3);
+    assert_int_equal(works.count, 3);
+    assert_int_equal(works.list[0].node, 0);
+    assert_int_equal(works.list[1].node, 5);
+    assert_int_equal(works.list[2].work, 6);
+    assert_int_equal(works.list[2].duration_ns, 70);
+    assert_int_equal(works.list[2].correlation, 8);
+    assert_int_equal(works.list[2].queue, 9);
+    assert_int_equal(works.list[2].node, 0);
+    sonde_trace_close(trace);
+}
+
 static void warmup_is_hidden(void **state)
 {
     struct synth *s = synth_new(scratch_path("warm"), NULL);
@@ -415,6 +531,8 @@ int main(void)
         cmocka_unit_test(walks_end_early),
         cmocka_unit_test(clocks_do_not_run_backwards),
         cmocka_unit_test(impossible_times_are_damage),
+        cmocka_unit_test(work_of_devices),
+        cmocka_unit_test(forms_of_work),
         cmocka_unit_test(warmup_is_hidden),
         cmocka_unit_test(later_kinds_are_stepped_over),
     };

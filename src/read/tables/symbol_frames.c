@@ -64,10 +64,11 @@ static bool make_stacks(struct snd_tables *t, uint32_t id, const struct made *ma
     return true;
 }
 
+/* It has an entry: others are refused when they are read. */
 static bool is_usable(const struct snd_tables *t, const struct snd_symbol *symbol,
                       uint32_t frame_count)
 {
-    return symbol->count > 0 && symbol->frame != 0 && symbol->frame < frame_count &&
+    return symbol->frame != 0 && symbol->frame < frame_count &&
            t->frames[symbol->frame].function == 0 && symbol->entries[0].function != 0;
 }
 

@@ -17,8 +17,7 @@ static bool deliver_work(struct snd_walker *w, struct snd_place *place, const ui
     int64_t  start = snd_scale_ns(&p->scale, raw);
     int64_t  end = snd_scale_ns(&p->scale, raw + words[2]);
 
-    if (raw > place->limit || raw + words[2] < raw || !snd_time_is_sane(start) ||
-        !snd_time_is_sane(end))
+    if (raw > place->limit || end < start || !snd_time_is_sane(start) || !snd_time_is_sane(end))
         return false;
     if (raw < p->valid_from) {
         w->stats.warmup_events++;

@@ -198,11 +198,11 @@ enum sonde_status snd_pstats_sort(const struct sonde_functions *functions, const
     if (!p || !rows) {
         free(p);
         free(rows);
-        return snd_fail(err, SONDE_E_NOMEM, "cannot sort %zu functions", count);
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for sorting %zu functions", count);
     }
     st = read_keys(words, columns, &column_count, p, err);
     if (st == SONDE_OK && !make_rows(functions, rows, count, columns, column_count, &text))
-        st = snd_fail(err, SONDE_E_NOMEM, "cannot sort %zu functions", count);
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for sorting %zu functions", count);
     if (st == SONDE_OK) {
         qsort(rows, count, sizeof *rows, compare);
         p->count = count;
