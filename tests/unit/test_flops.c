@@ -540,6 +540,8 @@ static void nothing_counts_twice(void **state)
     sonde_trace_close(trace);
 }
 
+static uint64_t uncounted; /* operators without FLOPs in the latest trace */
+
 /* A range with one operator inside, which makes room for the result; returns the FLOPs and bytes of the outer one. */
 static struct sonde_average quantized(const char *name, const char *shapes, const char *child,
                                       const char *arguments)
@@ -558,7 +560,11 @@ static struct sonde_average quantized(const char *name, const char *shapes, cons
     synth_close(s, true);
     struct sonde_trace *trace = scratch_open(scratch_path("quantized"));
     assert_int_equal(sonde_averages_new(trace, &options, &r, NULL), SONDE_OK);
-    struct sonde_average found = *find_average(r, name);
+    struct sonde_average  found = *find_average(r, name);
+    struct sonde_summary *summary;
+    assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+    uncounted = ledger_count(summary, "uncounted_operators");
+    sonde_summary_free(summary);
     sonde_averages_free(r);
     sonde_trace_close(trace);
     return found;
@@ -573,12 +579,14 @@ static void packed_weights(void **state)
 
     (void)state;
     assert_true(a.macs == 6 * 4 * 5 && a.flops == 2 * 6 * 4 * 5);
+    assert_int_equal(uncounted, 1); /* the one inside */
     assert_true(a.moved_bytes == 4 * (24 + 30) + 4 * 5); /* a weight has one byte */
     a = quantized("quantized::linear_dynamic_fp16", "2,3,4;-", room, "[\"\", \"[2, 3, 5]\"]");
     assert_true(a.macs == 6 * 4 * 5);
     assert_true(a.moved_bytes == 4 * (24 + 30) + 2 * 4 * 5);
     /* room for something else */
     assert_true(quantized("quantized::linear", "2,3,4;-", room, "[\"[2, 5]\"]").flops == 0);
+    assert_int_equal(uncounted, 2); /* and so it is named as one without FLOPs */
     assert_true(quantized("quantized::linear", "2,3,4;-", room, "[\"[3, 3, 5]\"]").flops == 0);
     assert_true(quantized("quantized::linear", "2,3,4;-", room, "[\"[2, 3, 0]\"]").flops == 0);
     assert_true(

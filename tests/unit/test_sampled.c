@@ -77,6 +77,7 @@ static void test_native_frames(void **state)
                      1);
     assert_string_equal(shown.function.bytes, "libx.so+0x1234");
     assert_string_equal(shown.file.bytes, "/lib/libx.so");
+    assert_int_equal(recorded_ledger(trace, "missing_ids"), 0);
     sonde_trace_close(trace);
 }
 
