@@ -1,7 +1,7 @@
 import os
 from types import TracebackType
 from typing import (
-    Any, Dict, Generic, Iterator, List, Literal, Optional, Tuple, Type, TypeVar, Union, overload,
+    Any, Dict, Generic, Iterator, List, Literal, Optional, Sequence, Tuple, Type, TypeVar, Union, overload,
 )
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -189,6 +189,12 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
+class TableStream:
+    """A table in batches, as they are read: each stream reads the trace anew."""
+    columns: List[str]
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
 class Trace:
     def __init__(self, path: _Path) -> None: ...
     def report(
@@ -231,6 +237,7 @@ class Trace:
         left_out: Tuple[str, ...] = (),  # chrome: categories of events ("cpu_op")
     ) -> None: ...
     def table(self, name: str) -> Table: ...  # docs/SCHEMA.md
+    def arrow(self, table: str, columns: Optional[Sequence[str]] = None) -> TableStream: ...  # in batches
     def table_names(self) -> List[str]: ...
     def job(self) -> str: ...  # the id of the recording
     def ledger(self) -> List[Tuple[str, int, str]]: ...  # key, count, sentence

@@ -228,6 +228,106 @@ def test_tables_without_a_copy(convnet):
         trace.table("range")
 
 
+# ------------------------------------------------------------------------ tables in batches
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """A million ranges of 65 names."""
+    trace = tmp_path_factory.mktemp("long") / "t.sonde"
+    subprocess.run([ROOT / "build/bench/soak", trace, "2000000", "2"], check=True, capture_output=True)
+    return trace
+
+
+def peak_of(*arguments):
+    """The largest resident size of `sonde sql` in bytes, and what it wrote."""
+    script = ("import resource, subprocess, sys\n"
+              "done = subprocess.run(sys.argv[1:], check=True, stdout=subprocess.PIPE)\n"
+              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, done.stdout.decode())\n")
+    done = subprocess.run([sys.executable, "-c", script, SONDE, "sql", *arguments], check=True, capture_output=True, text=True)
+    peak, _, text = done.stdout.partition(" ")
+    return int(peak), text
+
+
+@pytest.mark.parametrize("query", ["select count(*), sum(self_ns) from ranges", "select max(columns(*)) from ranges",
+                                   "select name, count(*) from ranges group by name"])
+def test_memory_does_not_grow_with_the_trace(long, query):
+    """The whole table takes 130 MB."""
+    alone, _ = peak_of(long, "select 1")
+    peak, _ = peak_of(long, query)
+    assert peak < alone + 50e6
+
+
+def test_a_limit_ends_the_reading(long):
+    rows = run_sql(long, "select start_ns, name from ranges limit 100000")[1]
+    assert len(rows) == 100000 and rows[:2] == run_sql(long, "select start_ns, name from ranges limit 2")[1]
+    both = "select count(*) from (from ranges union all from ranges), (select count(*) from ranges) where depth = 1"
+    assert run_sql(long, both)[1] == [(1000000,)]  # three streams
+
+
+def test_only_the_columns_of_the_query_are_read(convnet):
+    """Where DuckDB tells which: from 2.0 on."""
+    import duckdb
+    pytest.importorskip("duckdb._sources", reason="this DuckDB asks for all columns")
+    asked = []
+
+    class Watched:  # pylint: disable=too-few-public-methods
+        def __init__(self, trace):
+            self.trace = trace
+
+        def arrow(self, name, columns=None):
+            asked.append(columns)
+            return self.trace.arrow(name, columns)
+
+    with core.Trace(convnet) as trace:
+        connection = duckdb.connect()
+        connection.from_arrow(sql._scanned(Watched(trace), "ranges")).create_view("ranges")
+        asked.clear()
+        rows = connection.sql("select name, sum(self_ns) from ranges where depth > 0 group by all order by all").fetchall()
+        assert [sorted(columns) for columns in asked] == [["depth", "name", "self_ns"]]
+        connection.close()
+        # What DuckDB before 2.0 gets, and any other reader.
+        with duckdb.connect() as plain:
+            assert rows == plain.from_arrow(trace.arrow("ranges")).query(
+                "r", "select name, sum(self_ns) from r where depth > 0 group by all order by all").fetchall()
+
+
+@pytest.mark.parametrize("case", ["convnet", "torch", "two_processes", "samples", "memory", "gpu"])
+def test_streams_have_the_rows_of_tables(case, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install pyarrow")
+    trace = core.Trace(generate(case, tmp_path / "t.sonde"))
+    for name in trace.table_names():
+        whole = pyarrow.table(trace.table(name))
+        stream = trace.arrow(name)
+        assert stream.columns == whole.column_names == pyarrow.schema(stream).names
+        first, second = pyarrow.RecordBatchReader.from_stream(stream), pyarrow.RecordBatchReader.from_stream(stream)
+        assert first.read_all().to_pylist() == whole.to_pylist() == second.read_all().to_pylist(), name
+        some = whole.column_names[::-2]
+        assert pyarrow.table(trace.arrow(name, some)).to_pylist() == whole.select(some).to_pylist(), name
+
+
+def test_a_stream_and_its_trace(long, convnet):
+    """The trace is lent to the stream until that has ended, and closed after it."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install pyarrow")
+    with core.Trace(long) as trace:
+        reader = pyarrow.RecordBatchReader.from_stream(trace.arrow("ranges", ["name"]))
+        rows = reader.read_next_batch().num_rows
+        with pytest.raises(core.Error, match="a stream of the trace is being read; read it to its end"):
+            trace.report()
+        assert pyarrow.RecordBatchReader.from_stream(trace.arrow("threads")).read_all().num_rows == 2
+    assert rows + sum(batch.num_rows for batch in reader) == 1000000
+    with pytest.raises(core.Error, match="the trace is closed"):
+        trace.arrow("ranges")
+    with core.Trace(convnet) as trace:
+        assert pyarrow.table(trace.arrow("ranges")).num_rows == 51 and trace.report()
+        with pytest.raises(core.Error, match="unknown column 'nam' of the table ranges; columns: process, thread, name"):
+            trace.arrow("ranges", ["nam"])
+        with pytest.raises(core.Error, match="unknown table 'range'"):
+            trace.arrow("range")
+        for wrong in ("name", [1], 3):
+            with pytest.raises(TypeError):
+                trace.arrow("ranges", wrong)
+
+
 # -------------------------------------------------------------------- many processes, Spark
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@
     import sonde.sql
     sonde.sql.connect("train.sonde").sql("select name, sum(self_ns) from ranges group by name")
 
-libsonde makes the tables; DuckDB takes them through Arrow as they are. The queries are the files NAME.sql of this folder:
-they run on DuckDB and on Spark alike.
+libsonde makes the tables; DuckDB takes them through Arrow in batches, of the columns that a query needs. The queries are the
+files NAME.sql of this folder: they run on DuckDB and on Spark alike.
 """
 import functools
 import os
@@ -75,7 +75,7 @@ class _Traces:
         if not isinstance(source, Trace):
             files = _literal(os.path.join(source, table, "**", "*.parquet"))
             return self.connection.sql(f"select * from read_parquet({files}, hive_partitioning = true)")
-        return self.connection.from_arrow(source.table(table)).project(f"{_literal(source.job())} as job, *")
+        return self.connection.from_arrow(_scanned(source, table)).project(f"{_literal(source.job())} as job, *")
 
     def make(self, table):
         """One view of all sources, by the names of the columns; what a source is made of has no name of its own."""
@@ -88,6 +88,43 @@ class _Traces:
             whole.create_view(table)
         else:
             whole.create(table)
+
+
+@functools.lru_cache(maxsize=None)
+def _source_class():
+    """What DuckDB asks for some columns of a table, where it has such a class, which is its own; or None."""
+    try:
+        from duckdb._sources import ArrowScanSource
+    except ImportError:
+        return None
+
+    class Source(ArrowScanSource):
+        """The table `name` of a trace."""
+        schema_is_stable = True
+
+        def __init__(self, trace, name):
+            super().__init__(trace.arrow(name))
+            self.trace, self.name = trace, name
+
+        def __arrow_c_schema__(self):
+            return self.obj.__arrow_c_schema__()
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.obj.__arrow_c_stream__(requested_schema)
+
+        def stream(self, columns, filters):
+            """A stream, and whether it has these columns alone, in this order."""
+            if columns is None:
+                return self.obj.__arrow_c_stream__(), False
+            names = self.obj.columns
+            return self.trace.arrow(self.name, [names[one] for one in columns]).__arrow_c_stream__(), True
+
+    return Source
+
+
+def _scanned(trace, name):
+    source = _source_class()
+    return source(trace, name) if source else trace.arrow(name)
 
 
 def _scans_again():

@@ -47,7 +47,9 @@ def main(arguments):
     try:
         if kind == "name":
             text = query(text.replace("-", "_"))
-        found = connect(*paths, query=text).execute(text)
+        connection = connect(*paths, query=text)
+        connection.execute("set enable_progress_bar = false")  # it would be among the rows
+        found = connection.execute(text)
         names, rows = [column[0] for column in found.description or []], found.fetchall()
     except (Error, duckdb.Error) as error:
         print(f"sonde: sql: {plain(str(error).partition(chr(10))[0])}", file=sys.stderr)

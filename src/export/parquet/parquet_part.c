@@ -33,8 +33,8 @@ static void clear_rows(struct snd_parquet_part *part)
 
     snd_columns_release(&part->rows);
     snd_columns_release(&part->late);
-    snd_columns_init(&part->rows, table, part->left_out);
-    snd_columns_init(&part->late, table, part->left_out);
+    snd_columns_init(&part->rows, table, snd_chosen_but(table, part->left_out));
+    snd_columns_init(&part->late, table, snd_chosen_but(table, part->left_out));
     part->written_to = INT64_MIN;
 }
 
@@ -192,7 +192,8 @@ static enum sonde_status write_all(struct snd_parquet_part *part, struct snd_par
                          rest < SND_PARQUET_GROUP_ROWS ? rest : SND_PARQUET_GROUP_ROWS, err);
     }
     snd_columns_release(rows);
-    snd_columns_init(rows, &snd_sql_tables[part->table], part->left_out);
+    snd_columns_init(rows, &snd_sql_tables[part->table],
+                     snd_chosen_but(&snd_sql_tables[part->table], part->left_out));
     return st;
 }
 
@@ -211,7 +212,8 @@ enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
         return st;
     if (part->time != SIZE_MAX)
         part->written_to = part->rows.columns[sorted_by(part)].numbers[shared->order[half - 1]];
-    snd_columns_init(&kept, &snd_sql_tables[part->table], part->left_out);
+    snd_columns_init(&kept, &snd_sql_tables[part->table],
+                     snd_chosen_but(&snd_sql_tables[part->table], part->left_out));
     if (!snd_columns_copy(&kept, &part->rows, shared->order + half, part->rows.count - half)) {
         snd_columns_release(&kept);
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
@@ -228,7 +230,7 @@ enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *part,
     bool is_late = part->time != SIZE_MAX && values[part->time].number < part->written_to;
     struct snd_columns *rows = is_late ? &part->late : &part->rows;
 
-    if (!snd_columns_add(rows, values, part->left_out, &shared->texts))
+    if (!snd_columns_add(rows, values, &shared->texts))
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
     if (is_late)
         return rows->count < SND_PARQUET_GROUP_ROWS ? SONDE_OK : write_all(part, shared, rows, err);

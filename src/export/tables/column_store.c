@@ -11,16 +11,33 @@ static size_t item_size(const struct snd_column *column)
     return column->type == SND_SQL_TEXT ? sizeof(uint32_t) : sizeof(int64_t);
 }
 
-void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *table,
-                      size_t left_out)
+struct snd_chosen snd_chosen_but(const struct snd_sql_table *table, size_t left_out)
 {
-    *columns = (struct snd_columns){ 0 };
+    struct snd_chosen chosen = { 0 };
+
     for (size_t i = 0; i < snd_sql_column_count(table); i++)
-        if (i != left_out) {
-            struct snd_column *column = &columns->columns[columns->column_count++];
-            column->type = table->columns[i].type;
-            columns->row_bytes += item_size(column);
-        }
+        if (i != left_out)
+            chosen.items[chosen.count++] = (uint8_t)i;
+    return chosen;
+}
+
+void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *table,
+                      struct snd_chosen chosen)
+{
+    *columns = (struct snd_columns){ .column_count = chosen.count };
+    for (size_t i = 0; i < chosen.count; i++) {
+        struct snd_column *column = &columns->columns[i];
+        column->from = chosen.items[i];
+        column->type = table->columns[column->from].type;
+        columns->row_bytes += item_size(column);
+    }
+}
+
+void snd_columns_clear(struct snd_columns *columns)
+{
+    columns->count = 0;
+    for (size_t i = 0; i < columns->column_count; i++)
+        columns->columns[i].null_count = 0;
 }
 
 void snd_columns_release(struct snd_columns *columns)
@@ -101,13 +118,15 @@ static inline bool set_value(struct snd_column *column, size_t row,
 }
 
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
-                     size_t left_out, struct snd_column_texts *texts)
+                     struct snd_column_texts *texts)
 {
     if (columns->count == columns->capacity && !grow(columns))
         return false;
-    for (size_t i = 0; i < columns->column_count; i++)
-        if (!set_value(&columns->columns[i], columns->count, &values[i + (i >= left_out)], texts))
+    for (size_t i = 0; i < columns->column_count; i++) {
+        struct snd_column *column = &columns->columns[i];
+        if (!set_value(column, columns->count, &values[column->from], texts))
             return false;
+    }
     columns->count++;
     return true;
 }

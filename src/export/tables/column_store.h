@@ -14,6 +14,7 @@
 
 struct snd_column {
     enum snd_sql_type type;
+    uint8_t           from; /* which column of the table it is */
     union {
         int64_t  *numbers;
         double   *reals;
@@ -23,6 +24,14 @@ struct snd_column {
     uint8_t *valid; /* a bit for each row; of no meaning while null_count is 0 */
     size_t   null_count;
 };
+
+/* Which columns of a table, and in which order. */
+struct snd_chosen {
+    size_t  count;
+    uint8_t items[SND_SQL_COLUMNS_MAX];
+};
+/* All but `left_out`, or SIZE_MAX. */
+struct snd_chosen snd_chosen_but(const struct snd_sql_table *table, size_t left_out);
 
 /* Zero it, then snd_columns_init(). Which columns it has is fixed then. */
 struct snd_columns {
@@ -38,13 +47,14 @@ struct snd_column_texts {
     uint32_t         latest[SND_COLUMN_TEXTS]; /* in `all`, plus one; 0: none */
 };
 
-/* Without the column `left_out`, or SIZE_MAX. */
 void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *table,
-                      size_t left_out);
+                      struct snd_chosen chosen);
+/* No rows any more; their memory stays for others. */
+void snd_columns_clear(struct snd_columns *columns);
 void snd_columns_release(struct snd_columns *columns);
 /* Adds a row, of all columns of the table; false when memory is out. */
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
-                     size_t left_out, struct snd_column_texts *texts);
+                     struct snd_column_texts *texts);
 /* Adds these rows of columns of the same table; likewise. */
 bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source,
                       const uint32_t *rows, size_t count);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* export/tables/table_columns.c - sonde/tables.h: a table as columns in memory. */
-#include "sonde/tables.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text/utf8.h"
-#include "export/tables/column_store.h"
+#include "export/tables/table_rows.h"
 #include "read/reader.h"
 
 _Static_assert((int)SONDE_COLUMN_INTEGER == (int)SND_SQL_INTEGER &&
@@ -14,12 +12,10 @@ _Static_assert((int)SONDE_COLUMN_INTEGER == (int)SND_SQL_INTEGER &&
                    (int)SONDE_COLUMN_TEXT == (int)SND_SQL_TEXT,
                "types are handed out as they are");
 
-struct sonde_table {
-    const struct snd_sql_table *of;
-    struct snd_columns          rows;
-    struct snd_column_texts     texts;
-    struct sonde_table_column   shown[SND_SQL_COLUMNS_MAX];
-    bool                        failed;
+/* A table on its way. */
+struct filled {
+    struct sonde_table *table;
+    bool                failed;
 };
 
 const char *sonde_table_name(size_t index)
@@ -52,13 +48,15 @@ static enum sonde_status refuse(const char *name, struct sonde_error *err)
     return st;
 }
 
-static bool take_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *values)
+enum sonde_status snd_sqltable_find(const char *name, enum snd_sql_table_id *id,
+                                    struct sonde_error *err)
 {
-    struct sonde_table *table = user;
-
-    (void)id; /* it is the only one wanted */
-    table->failed = !snd_columns_add(&table->rows, values, SIZE_MAX, &table->texts);
-    return !table->failed;
+    for (size_t i = 0; i < SND_SQL_TABLES; i++)
+        if (strcmp(snd_sql_tables[i].name, name) == 0) {
+            *id = (enum snd_sql_table_id)i;
+            return SONDE_OK;
+        }
+    return refuse(name, err);
 }
 
 /* Texts become UTF-8 once they are all there; most are already. */
@@ -83,54 +81,84 @@ static bool clean_texts(struct snd_texts *texts)
     return good;
 }
 
-static void show_columns(struct sonde_table *table)
+bool snd_sqltable_show(struct sonde_table *table)
 {
     for (size_t i = 0; i < table->rows.column_count; i++) {
         const struct snd_column *column = &table->rows.columns[i];
         table->shown[i] = (struct sonde_table_column){
-            .name = table->of->columns[i].name,
+            .name = table->of->columns[column->from].name,
             .type = (enum sonde_column_type)column->type,
             .data = column->any,
             .valid = column->null_count > 0 ? column->valid : NULL,
             .null_count = column->null_count,
         };
     }
+    return clean_texts(&table->texts.all);
+}
+
+struct sonde_table *snd_sqltable_begin(const struct snd_sql_table *of, struct snd_chosen chosen)
+{
+    struct sonde_table *table = calloc(1, sizeof *table);
+
+    if (table) {
+        table->of = of;
+        snd_columns_init(&table->rows, of, chosen);
+    }
+    return table;
+}
+
+void snd_sqltable_clear(struct sonde_table *table)
+{
+    snd_columns_clear(&table->rows);
+    snd_texts_release(&table->texts.all);
+    table->texts = (struct snd_column_texts){ 0 };
+}
+
+void snd_sqltable_release(struct sonde_table *table)
+{
+    snd_columns_release(&table->rows);
+    snd_texts_release(&table->texts.all);
+    free(table);
+}
+
+static bool take_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *values)
+{
+    struct filled *filled = user;
+
+    (void)id; /* it is the only one wanted */
+    filled->failed = !snd_columns_add(&filled->table->rows, values, &filled->table->texts);
+    return !filled->failed;
 }
 
 enum sonde_status sonde_table_new(struct sonde_trace *trace, const char *name,
                                   struct sonde_table **out, struct sonde_error *err)
 {
-    size_t id = 0;
+    enum snd_sql_table_id id;
+    enum sonde_status     st = snd_sqltable_find(name, &id, err);
 
     *out = NULL;
-    while (id < SND_SQL_TABLES && strcmp(snd_sql_tables[id].name, name) != 0)
-        id++;
-    if (id == SND_SQL_TABLES)
-        return refuse(name, err);
-    struct sonde_table *table = calloc(1, sizeof *table);
-    if (!table)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
-    table->of = &snd_sql_tables[id];
-    snd_columns_init(&table->rows, table->of, SIZE_MAX);
-    enum sonde_status st = snd_sql_rows(trace, 1u << id, take_row, table, err);
-    if (st == SONDE_OK && (table->failed || !clean_texts(&table->texts.all)))
-        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
-    if (st != SONDE_OK) {
-        sonde_table_free(table);
+    if (st != SONDE_OK)
         return st;
-    }
-    show_columns(table);
-    *out = table;
-    return SONDE_OK;
+    const struct snd_sql_table *of = &snd_sql_tables[id];
+    struct filled filled = { .table = snd_sqltable_begin(of, snd_chosen_but(of, SIZE_MAX)) };
+    if (!filled.table)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
+    st = snd_sql_table_rows(trace, id, UINT32_MAX, take_row, &filled, err);
+    if (st == SONDE_OK && (filled.failed || !snd_sqltable_show(filled.table)))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
+    if (st == SONDE_OK)
+        *out = filled.table;
+    else
+        snd_sqltable_release(filled.table);
+    return st;
 }
 
 void sonde_table_free(struct sonde_table *table)
 {
-    if (!table)
-        return;
-    snd_columns_release(&table->rows);
-    snd_texts_release(&table->texts.all);
-    free(table);
+    if (table && table->give_back)
+        table->give_back(table);
+    else if (table)
+        snd_sqltable_release(table);
 }
 
 size_t sonde_table_row_count(const struct sonde_table *table)

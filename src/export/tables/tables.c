@@ -63,6 +63,7 @@ struct steps {
 struct writer {
     struct sonde_trace  *trace;
     unsigned             wanted;
+    uint32_t             columns; /* of the one table that is wanted, or all bits */
     snd_sql_row_fn      *row;
     void                *user;
     struct steps        *steps;  /* by process */
@@ -227,7 +228,7 @@ static void add_shapes(struct writer *w, uint32_t process, uint32_t shapes)
     }
 }
 
-static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
+static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
                      const struct snd_range *r)
 {
     struct writer         *w = user;
@@ -235,15 +236,15 @@ static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
 
     (void)id;
     if (w->stopped)
-        return;
+        return false;
     struct step *step = find_step(w, lane->process, r->start_ns);
-    if (step) {
+    if (step && w->wanted & SND_SQL_ONLY(steps)) {
         step->ranges++;
         step->compiles |= snd_steps_is_compilation(name->bytes, name->length);
     }
     write_stack(w, lane->process, r->stack);
     if (!(w->wanted & SND_SQL_ONLY(ranges)))
-        return;
+        return true;
     add_number(w, lane->process);
     add_number(w, lane->thread);
     add_text(w, (struct sonde_text){ name->bytes, name->length });
@@ -257,7 +258,10 @@ static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
         add_null(w);
     add_number(w, r->scope == SONDE_SCOPE_USER);
     add_number(w, r->is_async);
-    add_shapes(w, lane->process, r->shapes);
+    if (w->columns & SND_SQL_COLUMN(ranges, shapes))
+        add_shapes(w, lane->process, r->shapes);
+    else
+        add_null(w);
     if (r->module)
         add_text(w, sonde_trace_string(w->trace, lane->process, r->module));
     else
@@ -269,6 +273,7 @@ static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
     add_number(w, r->device_bytes);
     add_number(w, snd_sub(r->device_bytes, r->child_device_bytes));
     end_row(w, SND_TABLE_ranges);
+    return !w->stopped;
 }
 
 /* ---------------------------------------------------------------------- events */
@@ -521,10 +526,12 @@ static enum sonde_status walk(struct writer *w, struct sonde_error *err)
     return st;
 }
 
-enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_sql_row_fn *row,
-                               void *user, struct sonde_error *err)
+static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, uint32_t columns,
+                                    snd_sql_row_fn *row, void *user, struct sonde_error *err)
 {
-    struct writer         w = { .trace = trace, .wanted = wanted, .row = row, .user = user };
+    struct writer w = {
+        .trace = trace, .wanted = wanted, .columns = columns, .row = row, .user = user
+    };
     struct sonde_summary *summary = NULL;
     enum sonde_status     st = SONDE_OK;
 
@@ -559,4 +566,17 @@ enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_s
     snd_rendered_release(&w.shapes);
     sonde_buffer_release(&w.text);
     return st;
+}
+
+enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_sql_row_fn *row,
+                               void *user, struct sonde_error *err)
+{
+    return write_rows(trace, wanted, UINT32_MAX, row, user, err);
+}
+
+enum sonde_status snd_sql_table_rows(struct sonde_trace *trace, enum snd_sql_table_id table,
+                                     uint32_t columns, snd_sql_row_fn *row, void *user,
+                                     struct sonde_error *err)
+{
+    return write_rows(trace, 1u << table, columns, row, user, err);
 }

@@ -10,6 +10,8 @@
 #ifndef SND_EXPORT_TABLES_TABLES_H
 #define SND_EXPORT_TABLES_TABLES_H
 
+#include <stddef.h>
+
 #include "base/error.h"
 #include "sonde/model.h"
 
@@ -32,6 +34,18 @@ enum snd_sql_table_id {
 #undef END
 
 #define SND_SQL_COLUMNS_MAX 20
+
+/* For each table a struct of which the offset of a member is the number of that column. */
+#define TABLE(name) struct snd_columns_of_##name {
+#define COLUMN(name, type) char name;
+#define END \
+    }       \
+    ;
+#include "export/tables/tables.def"
+#undef TABLE
+#undef COLUMN
+#undef END
+#define SND_SQL_COLUMN(table, column) (1u << offsetof(struct snd_columns_of_##table, column))
 
 struct snd_sql_table {
     const char           *name;
@@ -66,6 +80,12 @@ typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
 SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted,
                                            snd_sql_row_fn *row, void *user,
                                            struct sonde_error *err);
+
+/* The same of one table. Of columns that are not in `columns`, bits by number, values may be null all the same. */
+SND_CHECKED enum sonde_status snd_sql_table_rows(struct sonde_trace   *trace,
+                                                 enum snd_sql_table_id table, uint32_t columns,
+                                                 snd_sql_row_fn *row, void *user,
+                                                 struct sonde_error *err);
 
 /* The same of the table collectives alone, as the next. */
 SND_CHECKED enum sonde_status snd_sql_collective_rows(struct sonde_trace *trace,

@@ -125,22 +125,23 @@ static bool add_to_step(struct snd_diff_tally *t, uint32_t step, int64_t ns)
     return true;
 }
 
-static void on_row(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r)
+static bool on_row(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r)
 {
     struct snd_diff_sampler *s = user;
     struct snd_diff_tally   *t = s->failed ? NULL : find_tally(s, id);
     int64_t                  self_ns = r->is_async ? 0 : snd_sub(r->total_ns, r->child_ns);
 
     if (!t)
-        return;
+        return false;
     add_sums(&t->all, r, self_ns);
     s->failed |= !add_call(t, self_ns);
     uint32_t step = find_step(s, lane->process, r->start_ns);
-    if (step == 0)
-        return;
-    s->steps[step - 1].used = true;
-    add_sums(&t->in_steps, r, self_ns);
-    s->failed |= !add_to_step(t, step - 1, self_ns);
+    if (step > 0) {
+        s->steps[step - 1].used = true;
+        add_sums(&t->in_steps, r, self_ns);
+        s->failed |= !add_to_step(t, step - 1, self_ns);
+    }
+    return !s->failed;
 }
 
 struct snd_consumer snd_diff_sampler_consumer(struct snd_diff_sampler *sampler)

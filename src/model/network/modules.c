@@ -100,8 +100,8 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         snd_module_worked(v);
     if (m->assembly.out_of_memory)
         return;
-    if (m->beside)
-        m->beside->row(m->beside->user, module, lane, r);
+    if (m->beside && !m->beside->row(m->beside->user, module, lane, r))
+        m->assembly.visitor.stop = true;
     struct snd_module_own *own = &m->owns[module];
     int64_t                self_ns = snd_sub(r->total_ns, r->child_ns);
     bool                   back = r->is_back || engine;

@@ -304,8 +304,8 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
         row->max_ns = r->total_ns;
     if (is_first(row, lane, r))
         note_first(row, lane, r, is_top);
-    if (a->beside)
-        a->beside->row(a->beside->user, snd_average_id(a, row), lane, r);
+    if (a->beside && !a->beside->row(a->beside->user, snd_average_id(a, row), lane, r))
+        a->assembly.visitor.stop = true;
     row->count++;
     row->total_ns = snd_add(row->total_ns, r->total_ns);
     row->self_ns = snd_add(row->self_ns, self_ns);

@@ -183,9 +183,9 @@ struct snd_consumer {
     snd_leaf_fn *leaf;
     /*
      * A model that the consumer is beside has added a range, once it is folded, to a row: of averages (then
-     * r->node is how many ranges it lies in) snd_average_id(), of modules the node.
+     * r->node is how many ranges it lies in) snd_average_id(), of modules the node. False ends the walk.
      */
-    void (*row)(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r);
+    bool (*row)(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r);
     /* The walk went to its end, and all ranges are closed. */
     void (*end)(void *user, const struct snd_assembly *assembly);
 };

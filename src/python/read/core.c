@@ -182,7 +182,8 @@ PyMODINIT_FUNC PyInit__core(void)
         core_average_init(module) == 0 && core_events_init(module) == 0 &&
         core_event_init(module) == 0 && core_timeline_init(module) == 0 &&
         core_layers_init(module) == 0 && core_probes_init(module) == 0 &&
-        core_sqltable_init(module) == 0 && core_table_init(module) == 0)
+        core_sqltable_init(module) == 0 && core_tablestream_init(module) == 0 &&
+        core_table_init(module) == 0)
         return module;
     Py_DECREF(module);
     return NULL;

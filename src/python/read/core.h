@@ -5,7 +5,7 @@
  *     core.c           the module
  *     trace.c          Trace
  *     averages/, events/, timeline.c   what is made of it
- *     tables/          columns for NumPy, whole tables for Arrow, the tables of docs/SCHEMA.md
+ *     tables/          columns for NumPy, whole tables for Arrow, the tables of docs/SCHEMA.md, whole and in batches
  *     layer_results.c  profiles of layers into results files
  *     rows.c           what lists of rows have in common
  *     errors.c, trace_lease.c, write_file.c   what all of them use
@@ -30,8 +30,10 @@ struct trace_object {
     PyObject_HEAD
     struct sonde_trace *trace;  /* owned; NULL once it is closed and nobody uses it */
     int                 busy;   /* a call is at work without the interpreter lock */
+    bool                lent;   /* busy, with a stream of Arrow, until that has ended */
     int                 closed; /* the user let go of it; what was made of it may still live */
-    Py_ssize_t          users;  /* averages, events, timelines that borrow its texts */
+    Py_ssize_t          users;  /* averages, events, timelines, streams that borrow from it */
+    char               *path;   /* owned: what was opened */
 };
 
 extern PyObject *core_error; /* sonde.Error */
@@ -44,6 +46,9 @@ PyObject *core_diff(PyObject *module, PyObject *args);
 /* The trace, reserved for the caller until core_let_go(); NULL with an exception set. */
 struct sonde_trace *core_take(struct trace_object *self);
 void                core_let_go(struct trace_object *self);
+/* The same for longer than a call, of one who uses it (core_use): false, without an exception, while it is in use. */
+bool core_lend(struct trace_object *self);
+void core_lend_back(struct trace_object *self);
 
 /*
  * For objects that borrow from the trace: it stays open until the last of them is gone. Each owns a
@@ -82,11 +87,13 @@ int       core_timeline_init(PyObject *module);
 int       core_layers_init(PyObject *module);
 int       core_probes_init(PyObject *module);
 int       core_sqltable_init(PyObject *module);
+int       core_tablestream_init(PyObject *module);
 PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_stacks(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_timeline(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_table(struct trace_object *self, PyObject *args);
+PyObject *core_trace_arrow(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_table_names(struct trace_object *self, PyObject *unused);
 PyObject *core_trace_job(struct trace_object *self, PyObject *unused);
 
@@ -122,5 +129,7 @@ PyObject *core_table_names(const struct core_table *table);
 PyObject *core_table_schema(const struct core_table *table);
 PyObject *core_table_array(const struct core_table *table, PyObject *owner);
 PyObject *core_table_stream(const struct core_table *table, PyObject *owner);
+/* A column of libsonde's (sql_table.c). */
+struct core_column core_sql_column(const struct sonde_table_column *column);
 
 #endif

@@ -30,7 +30,10 @@ static PyObject *trace_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     const char        *bytes = PyBytes_AsString(path);
     Py_BEGIN_ALLOW_THREADS
     status = sonde_trace_open(bytes, &self->trace, &err);
+    self->path = realpath(bytes, NULL);
     Py_END_ALLOW_THREADS
+    if (!self->path)
+        self->path = strdup(bytes);
     Py_DECREF(path);
     if (status != SONDE_OK) {
         core_set_error(&err);
@@ -46,6 +49,7 @@ static void trace_dealloc(struct trace_object *self)
     freefunc      release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     sonde_trace_close(self->trace);
+    free(self->path);
     release(self);
     Py_DECREF(type);
 }
@@ -54,9 +58,11 @@ static PyObject *trace_close(struct trace_object *self, PyObject *unused)
 {
     (void)unused;
     if (!self->closed) {
-        if (!core_take(self))
-            return NULL;
-        core_let_go(self);
+        if (!self->lent) { /* else it is closed once the stream has ended */
+            if (!core_take(self))
+                return NULL;
+            core_let_go(self);
+        }
         self->closed = 1;
         core_close_unused(self);
     }
@@ -353,6 +359,9 @@ static PyMethodDef trace_methods[] = {
       ".gz compresses it" },
     { "table", METHOD(core_trace_table), METH_VARARGS,
       "table(name) -> Table: one of the tables of docs/SCHEMA.md, for whatever takes Arrow" },
+    { "arrow", METHOD(core_trace_arrow), METH_VARARGS | METH_KEYWORDS,
+      "arrow(table, columns=None) -> TableStream: the same in batches, as they are read; of the "
+      "columns with these names alone" },
     { "table_names", METHOD(core_trace_table_names), METH_NOARGS, "table_names() -> list of str" },
     { "job", METHOD(core_trace_job), METH_NOARGS, "job() -> str: the id of the recording" },
     { "ledger", METHOD(trace_ledger), METH_NOARGS, "ledger() -> [(key, count, sentence)]" },

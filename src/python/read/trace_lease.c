@@ -11,7 +11,12 @@ struct sonde_trace *core_take(struct trace_object *self)
         return NULL;
     }
     if (self->busy) {
-        PyErr_SetString(core_error, "the trace is in use by another thread; open it a second time");
+        PyErr_SetString(
+            core_error,
+            self->lent
+                ? "a stream of the trace is being read; read it to its end, or open the trace a "
+                  "second time"
+                : "the trace is in use by another thread; open it a second time");
         return NULL;
     }
     self->busy = 1;
@@ -21,6 +26,21 @@ struct sonde_trace *core_take(struct trace_object *self)
 void core_let_go(struct trace_object *self)
 {
     self->busy = 0;
+}
+
+bool core_lend(struct trace_object *self)
+{
+    if (self->busy)
+        return false;
+    self->busy = 1;
+    self->lent = true;
+    return true;
+}
+
+void core_lend_back(struct trace_object *self)
+{
+    self->busy = 0;
+    self->lent = false;
 }
 
 void core_use(struct trace_object *self)

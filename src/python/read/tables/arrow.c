@@ -5,36 +5,11 @@
  * Whoever takes a table keeps the object that owns its memory. Arrow's consumers may release it in
  * any thread, so each release takes the interpreter lock.
  */
-#include "python/read/core.h"
+#include "python/read/tables/arrow.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ----------------------------------------------- Arrow's C data interface, as published */
-
-struct ArrowSchema {
-    const char          *format, *name, *metadata;
-    int64_t              flags, n_children;
-    struct ArrowSchema **children, *dictionary;
-    void (*release)(struct ArrowSchema *);
-    void *private_data;
-};
-
-struct ArrowArray {
-    int64_t             length, null_count, offset, n_buffers, n_children;
-    const void        **buffers;
-    struct ArrowArray **children, *dictionary;
-    void (*release)(struct ArrowArray *);
-    void *private_data;
-};
-
-struct ArrowArrayStream {
-    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *);
-    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *);
-    const char *(*get_last_error)(struct ArrowArrayStream *);
-    void (*release)(struct ArrowArrayStream *);
-    void *private_data;
-};
 
 static void drop(PyObject *object)
 {
@@ -114,6 +89,15 @@ static bool fill_schema(struct ArrowSchema *schema, const struct core_table *tab
     return true;
 }
 
+int core_arrow_schema(struct ArrowSchema *schema, const struct core_table *table)
+{
+    if (fill_schema(schema, table))
+        return 0;
+    if (schema->release)
+        schema->release(schema);
+    return ENOMEM;
+}
+
 /* ------------------------------------------------------------------ arrays */
 
 /* What an array keeps: its owner in Python, buffers of its own. */
@@ -123,10 +107,8 @@ struct kept {
     void       *offsets, *bytes; /* of a dictionary, owned */
 };
 
-static void release_array(struct ArrowArray *array)
+void core_arrow_release_parts(struct ArrowArray *array)
 {
-    struct kept *kept = array->private_data;
-
     for (int64_t i = 0; i < array->n_children; i++) {
         struct ArrowArray *child = array->children[i];
         if (child && child->release)
@@ -137,13 +119,20 @@ static void release_array(struct ArrowArray *array)
         array->dictionary->release(array->dictionary);
     free(array->dictionary);
     free(array->children);
+    array->release = NULL;
+}
+
+static void release_array(struct ArrowArray *array)
+{
+    struct kept *kept = array->private_data;
+
+    core_arrow_release_parts(array);
     if (kept) {
         drop(kept->owner);
         free(kept->offsets);
         free(kept->bytes);
         free(kept);
     }
-    array->release = NULL;
 }
 
 static bool start_array(struct ArrowArray *array, size_t length, int64_t buffers)
@@ -271,21 +260,31 @@ static void end_stream(PyObject *capsule)
     free(stream);
 }
 
+PyObject *core_arrow_capsule(struct ArrowArrayStream *stream)
+{
+    PyObject *capsule = PyCapsule_New(stream, "arrow_array_stream", end_stream);
+
+    if (!capsule) {
+        stream->release(stream);
+        free(stream);
+    }
+    return capsule;
+}
+
 PyObject *core_table_schema(const struct core_table *table)
 {
     struct ArrowSchema *schema = calloc(1, sizeof *schema);
 
-    if (schema && fill_schema(schema, table)) {
-        PyObject *capsule = PyCapsule_New(schema, "arrow_schema", end_schema);
-        if (capsule)
-            return capsule;
-    } else {
-        PyErr_NoMemory();
+    if (!schema || core_arrow_schema(schema, table) != 0) {
+        free(schema);
+        return PyErr_NoMemory();
     }
-    if (schema && schema->release)
+    PyObject *capsule = PyCapsule_New(schema, "arrow_schema", end_schema);
+    if (!capsule) {
         schema->release(schema);
-    free(schema);
-    return NULL;
+        free(schema);
+    }
+    return capsule;
 }
 
 PyObject *core_table_array(const struct core_table *table, PyObject *owner)
@@ -322,11 +321,7 @@ static int stream_schema(struct ArrowArrayStream *self, struct ArrowSchema *sche
 {
     struct stream *stream = self->private_data;
 
-    if (fill_schema(schema, &stream->table))
-        return 0;
-    if (schema->release)
-        schema->release(schema);
-    return 12; /* ENOMEM */
+    return core_arrow_schema(schema, &stream->table);
 }
 
 static int stream_next(struct ArrowArrayStream *self, struct ArrowArray *array)
@@ -342,7 +337,7 @@ static int stream_next(struct ArrowArrayStream *self, struct ArrowArray *array)
     if (!good && array->release)
         array->release(array);
     PyGILState_Release(state);
-    return good ? 0 : 12;
+    return good ? 0 : ENOMEM;
 }
 
 static const char *stream_error(struct ArrowArrayStream *self)
@@ -374,10 +369,5 @@ PyObject *core_table_stream(const struct core_table *table, PyObject *owner)
     *stream = (struct stream){ *table, owner, false };
     *self = (struct ArrowArrayStream){ stream_schema, stream_next, stream_error, stream_release,
                                        stream };
-    PyObject *capsule = PyCapsule_New(self, "arrow_array_stream", end_stream);
-    if (!capsule) {
-        stream_release(self);
-        free(self);
-    }
-    return capsule;
+    return core_arrow_capsule(self);
 }

@@ -34,24 +34,30 @@ static PyObject *list_texts(const struct sonde_table *rows)
     return list;
 }
 
-static int fill_table(struct table_object *self)
+struct core_column core_sql_column(const struct sonde_table_column *column)
 {
     static const char formats[] = {
         [SONDE_COLUMN_INTEGER] = 'q', [SONDE_COLUMN_REAL] = 'd', [SONDE_COLUMN_TEXT] = 'I'
     };
+
+    return (struct core_column){
+        .name = column->name,
+        .format = formats[column->type],
+        .data = column->data,
+        .kind = column->type == SONDE_COLUMN_TEXT ? CORE_DICTIONARY : CORE_NUMBER,
+        .nullable = true,
+        .valid = column->valid,
+        .null_count = column->null_count,
+    };
+}
+
+static int fill_table(struct table_object *self)
+{
     const struct sonde_table_column *column;
 
     self->table.count = sonde_table_row_count(self->rows);
     for (size_t i = 0; (column = sonde_table_column(self->rows, i)) != NULL; i++)
-        self->table.columns[self->table.column_count++] = (struct core_column){
-            .name = column->name,
-            .format = formats[column->type],
-            .data = column->data,
-            .kind = column->type == SONDE_COLUMN_TEXT ? CORE_DICTIONARY : CORE_NUMBER,
-            .nullable = true,
-            .valid = column->valid,
-            .null_count = column->null_count,
-        };
+        self->table.columns[self->table.column_count++] = core_sql_column(column);
     self->table.texts = list_texts(self->rows);
     return self->table.texts ? 0 : -1;
 }
