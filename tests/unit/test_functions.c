@@ -165,6 +165,33 @@ static void ends_out_of_order(void **state)
     sonde_trace_close(trace);
 }
 
+/* Of many calls that are open the outer ones end first: each has its own time, at every depth. */
+static void deep_ends_out_of_order(void **state)
+{
+    (void)state;
+    for (uint32_t depth = 2; depth <= 65; depth++) {
+        struct synth *s = synth_new(scratch_path("deep"), NULL);
+        uint32_t      t = synth_thread(s, "main", 0);
+        char          name[16];
+        for (uint32_t i = 0; i < depth; i++) {
+            snprintf(name, sizeof name, "f%u", i);
+            begin_call(s, t, 10 * i, frame_of(s, name, i + 1), false);
+        }
+        for (uint32_t i = 0; i < depth; i++)
+            synth_end_at(s, t, 1000 + i, depth - 1 - i);
+        synth_close(s, true);
+        struct sonde_trace     *trace = scratch_open(scratch_path("deep"));
+        struct sonde_functions *f = functions_of(trace);
+        for (uint32_t i = 0; i < depth; i++) {
+            snprintf(name, sizeof name, "f%u", i);
+            assert_int_equal(find(f, name, NULL)->total_ns, 1000 + i - 10 * i);
+            assert_int_equal(find(f, name, NULL)->calls, 1);
+        }
+        sonde_functions_free(f);
+        sonde_trace_close(trace);
+    }
+}
+
 /* Tallies of several processes, of clocks of different rates, make one table. */
 static void tallies_are_added_up(void **state)
 {
@@ -338,6 +365,7 @@ int main(void)
         cmocka_unit_test(ranges_are_counted_as_cprofile_counts),
         cmocka_unit_test(threads_resumptions_and_operators),
         cmocka_unit_test(ends_out_of_order),
+        cmocka_unit_test(deep_ends_out_of_order),
         cmocka_unit_test(tallies_are_added_up),
         cmocka_unit_test(tallies_go_before_ranges),
         cmocka_unit_test(call_tree_shares_out),

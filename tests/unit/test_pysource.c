@@ -52,6 +52,12 @@ static void blocks_end_where_python_says(void **state)
         { 3, "def f():\n\tif x:\n\t\ty\nz\n" },
         { 2, "def f():\n    pass\n  odd\n" }, /* IndentationError */
         { 3, "def f():\r\n  x\r\n  y\r\nz\r\n" },
+        { 3, "def f():\n  # first\n  pass\nx\n" },
+        { 4, "def f():\n  a\n# outside\n  b\nx\n" },
+        { 4, "def f():\n  a\n\n  b\nx\n" },
+        { 2, "def f():\n  a\n# outside\nx\n" },
+        { 3, "def f():\n  a\n    # further in\nx\n" },
+        { 2, "def f():\n  a\n # less far in\nx\n" },
     };
 
     (void)state;

@@ -290,7 +290,9 @@ void sonde_sample(const struct sonde_sample *sample)
                                                               : SND_SAMPLE_COUNT_MAX;
     uint64_t left = sample->covered_ns;
     uint32_t stack = sample->stack;
-    /* A duration that does not fit the field takes several events; samples are counted once. */
+    /* A duration that does not fit the field takes several events, each of which counts as one sample at least. */
+    uint64_t later = left > 0 ? (left - 1) / UINT32_MAX : 0;
+    samples = samples > later ? samples - (uint32_t)later : 1;
     do {
         uint64_t covered = left < UINT32_MAX ? left : UINT32_MAX;
         if (!enter_with(3, SND_INTENT_OTHER, &stack, 0))
@@ -304,6 +306,7 @@ void sonde_sample(const struct sonde_sample *sample)
         snd_lane_write(&sonde_lane_, words, 3);
         snd_lane_leave();
         left -= covered;
+        samples = 1;
     } while (left > 0);
 }
 

@@ -151,16 +151,17 @@ static unsigned shows(const struct sonde_trace *trace, const struct sonde_averag
 {
     unsigned mask = WHEN_ALWAYS;
 
-    mask |= row->self_device_ns > 0 ? WHEN_DEVICE_TIME : 0;
-    mask |= row->self_device_bytes != 0 ? WHEN_DEVICE_MEMORY : 0;
-    mask |= row->process != SONDE_NONE ? WHEN_PROCESS : 0;
-    mask |= find_rank(trace, row) != SONDE_NONE ? WHEN_RANK : 0;
-    mask |= row->thread != SONDE_NONE ? WHEN_THREAD : 0;
-    mask |= row->shapes.length > 0 && strcmp(row->shapes.bytes, "[]") != 0 ? WHEN_SHAPES : 0;
-    mask |= row->stack.length > 0 ? WHEN_STACKS : 0;
-    mask |= row->module.length > 0 ? WHEN_MODULE : 0;
-    mask |= row->overload.length > 0 ? WHEN_OVERLOAD : 0;
-    mask |= row->flops > 0 ? WHEN_FLOPS : 0;
+    mask |= row->self_device_ns > 0 ? WHEN_DEVICE_TIME : WHEN_ALWAYS;
+    mask |= row->self_device_bytes != 0 ? WHEN_DEVICE_MEMORY : WHEN_ALWAYS;
+    mask |= row->process != SONDE_NONE ? WHEN_PROCESS : WHEN_ALWAYS;
+    mask |= find_rank(trace, row) != SONDE_NONE ? WHEN_RANK : WHEN_ALWAYS;
+    mask |= row->thread != SONDE_NONE ? WHEN_THREAD : WHEN_ALWAYS;
+    mask |= row->shapes.length > 0 && strcmp(row->shapes.bytes, "[]") != 0 ? WHEN_SHAPES
+                                                                           : WHEN_ALWAYS;
+    mask |= row->stack.length > 0 ? WHEN_STACKS : WHEN_ALWAYS;
+    mask |= row->module.length > 0 ? WHEN_MODULE : WHEN_ALWAYS;
+    mask |= row->overload.length > 0 ? WHEN_OVERLOAD : WHEN_ALWAYS;
+    mask |= row->flops > 0 ? WHEN_FLOPS : WHEN_ALWAYS;
     return mask;
 }
 
