@@ -11,12 +11,14 @@ import time
 from mutation.workshop import call, run_limited, suites_of, target_of
 
 SONDE, GEN = "src/cli/sonde", "tests/gen/gen"
-# End-to-end tests that read traces of tests/gen or record short programs in C: the longest takes some seconds. They run when
-# neither a unit test nor a golden one has noticed the mutant.
-E2E = ["test_cli_export", "test_cli_terminal", "test_core_rows", "test_exports_agree", "test_functions",
-       "test_gpu_chrome", "test_heap", "test_many_names", "test_native_exports", "test_parquet", "test_perfetto",
-       "test_pipeline_files", "test_python_exports", "test_python_line_memory", "test_python_lines", "test_python_tables",
-       "test_python_timeline", "test_sampled_lines", "test_scopes", "test_sql", "test_sqlite", "test_svg", "test_view"]
+# End-to-end tests that read traces of tests/gen or record programs: the longest takes a minute. They run when neither a unit
+# test nor a golden one has noticed the mutant.
+E2E = ["test_advice", "test_cli_export", "test_cli_run", "test_cli_terminal", "test_core_rows", "test_counters", "test_diff",
+       "test_exports_agree", "test_full_disk", "test_functions", "test_gpu_chrome", "test_gpu_several", "test_heap", "test_import",
+       "test_keep_last", "test_many_names", "test_mixed", "test_native_counters", "test_native_exports", "test_native_samples",
+       "test_parquet", "test_perfetto", "test_pipeline_files", "test_python_exports", "test_python_line_memory",
+       "test_python_lines", "test_python_tables", "test_python_timeline", "test_ranks", "test_sampled_lines", "test_scopes",
+       "test_sql", "test_sqlite", "test_svg", "test_symbols", "test_view"]
 E2E_PROGRAMS = {"SONDE": SONDE, "SONDE_GEN": GEN, "SONDE_WORKER": "tests/e2e/e2e_worker"}
 # This runs most of the code, slowly, for something else: which keys the manual has.
 SPARED = {"golden keys"}
