@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/tables/column_store.c and export/parquet/parquet_part.c: rows as columns, with nulls and texts; and a table of more rows than
+ * are kept in memory, some of which come late.
+ */
+#include "export/parquet/parquet_part.h"
+
+#include <sys/stat.h>
+
+#include "scratch.h"
+
+/* A table that has a time. */
+static enum snd_sql_table_id find_table(size_t *time)
+{
+    for (size_t i = 0; i < SND_SQL_TABLES; i++) {
+        *time = snd_sql_column_find(&snd_sql_tables[i], "time_ns");
+        if (*time != SIZE_MAX && snd_sql_column_find(&snd_sql_tables[i], "start_ns") == SIZE_MAX &&
+            snd_sql_column_find(&snd_sql_tables[i], "process") != SIZE_MAX)
+            return (enum snd_sql_table_id)i;
+    }
+    fail_msg("no table has a time");
+    return SND_SQL_TABLES;
+}
+
+static const struct sonde_text texts[] = { { "", 0 }, { "one", 3 }, { "two", 3 }, { NULL, 0 } };
+
+/* Every column of row `i` has a value that tells it, but for those that are null: each third row's, of every other column. */
+static bool is_null(size_t column, uint64_t i)
+{
+    return i % 3 == 2 && column % 2 == 1;
+}
+
+static void fill(struct snd_sql_value *values, const struct snd_sql_table *table, uint64_t i)
+{
+    for (size_t k = 0; k < snd_sql_column_count(table); k++) {
+        values[k] = (struct snd_sql_value){ .is_null = is_null(k, i) };
+        if (table->columns[k].type == SND_SQL_TEXT)
+            values[k].text = texts[(i + k) % 4];
+        else if (table->columns[k].type == SND_SQL_REAL)
+            values[k].real = (double)i + (double)k / 100;
+        else
+            values[k].number = (int64_t)(i * 100 + k);
+    }
+}
+
+static void check_row(const struct snd_columns *columns, const struct snd_column_texts *kept,
+                      const struct snd_sql_table *table, size_t left_out, size_t row, uint64_t i)
+{
+    struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
+
+    fill(values, table, i);
+    for (size_t k = 0; k < columns->column_count; k++) {
+        size_t                      from = k + (k >= left_out);
+        const struct snd_column    *column = &columns->columns[k];
+        const struct snd_sql_value *value = &values[from];
+        if (snd_column_is_null(column, row) != value->is_null)
+            fail_msg("row %zu, column %zu: null or not", row, k);
+        if (value->is_null)
+            continue;
+        if (column->type == SND_SQL_TEXT) {
+            const struct snd_text *text = &kept->all.items[column->texts[row]];
+            assert_int_equal(text->length, value->text.length);
+            assert_memory_equal(text->bytes, value->text.bytes ? value->text.bytes : "",
+                                text->length);
+        } else {
+            assert_int_equal(column->numbers[row], value->number);
+        }
+    }
+}
+
+/* Rows come out as they went in, whichever column is left out; a copy has the rows that were asked for, in their order. */
+static void rows_are_kept(void **state)
+{
+    const uint32_t picked[] = { 39, 2, 3, 0, 17, 8 };
+
+    (void)state;
+    for (size_t id = 0; id < SND_SQL_TABLES; id++)
+        for (size_t which = 0; which < 3; which++) {
+            const struct snd_sql_table *table = &snd_sql_tables[id];
+            size_t                      left_out = which == 0   ? SIZE_MAX
+                                                   : which == 1 ? 0
+                                                                : snd_sql_column_count(table) - 1;
+            struct snd_columns          columns = { .count = 0 }, copy = { .count = 0 };
+            struct snd_column_texts     kept = { .latest = { 0 } };
+            struct snd_sql_value        values[SND_SQL_COLUMNS_MAX];
+            snd_columns_init(&columns, table, left_out);
+            snd_columns_init(&copy, table, left_out);
+            assert_int_equal(columns.column_count, snd_sql_column_count(table) - (which > 0));
+            for (uint64_t i = 0; i < 40; i++) {
+                fill(values, table, i);
+                assert_true(snd_columns_add(&columns, values, left_out, &kept));
+            }
+            assert_int_equal(columns.count, 40);
+            for (uint64_t i = 0; i < 40; i++)
+                check_row(&columns, &kept, table, left_out, i, i);
+            for (int turn = 0; turn < 2; turn++)
+                assert_true(snd_columns_copy(&copy, &columns, picked, 6));
+            assert_int_equal(copy.count, 12);
+            for (size_t i = 0; i < 12; i++)
+                check_row(&copy, &kept, table, left_out, i, picked[i % 6]);
+            snd_columns_release(&columns);
+            snd_columns_release(&copy);
+            snd_texts_release(&kept.all);
+        }
+}
+
+/* ------------------------------------------------------------------------ parts */
+
+struct writing {
+    struct snd_parquet_part   part;
+    struct snd_parquet_shared shared;
+    size_t                    time;
+};
+
+static struct writing begin(void)
+{
+    struct writing        w = { .time = 0 };
+    enum snd_sql_table_id table = find_table(&w.time);
+
+    snd_parquet_part_init(&w.part, table, strdup(scratch_path("a/b/c.parquet")));
+    return w;
+}
+
+static void add(struct writing *w, int64_t time)
+{
+    struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
+
+    fill(values, &snd_sql_tables[w->part.table], 1);
+    values[w->time] = (struct snd_sql_value){ .number = time };
+    assert_int_equal(snd_parquet_part_add(&w->part, &w->shared, values, NULL), SONDE_OK);
+}
+
+static void end(struct writing *w, uint64_t rows, uint32_t groups)
+{
+    struct stat st;
+    uint8_t    *bytes;
+    size_t      size;
+
+    assert_int_equal(snd_parquet_part_finish(&w->part, &w->shared, NULL), SONDE_OK);
+    assert_int_equal(w->part.row_count, rows);
+    assert_int_equal(w->part.group_count, groups);
+    assert_int_equal(stat(w->part.path, &st), 0);
+    assert_int_equal(w->part.size + 4, st.st_size);
+    bytes = scratch_load(w->part.path, &size);
+    assert_memory_equal(bytes, "PAR1", 4);
+    assert_memory_equal(bytes + size - 4, "PAR1", 4);
+    free(bytes);
+    snd_parquet_part_release(&w->part);
+    snd_texts_release(&w->shared.texts.all);
+    snd_parquet_scratch_release(&w->shared.scratch);
+    snd_parquet_shared_release(&w->shared);
+}
+
+/* At two groups' rows the earlier half is written; what comes from before its end is late, and kept apart until it is a group. */
+static void parts_are_written_as_they_fill(void **state)
+{
+    struct writing w = begin();
+    const int64_t  half = SND_PARQUET_GROUP_ROWS;
+
+    (void)state;
+    for (int64_t i = 0; i < 2 * half - 1; i++)
+        add(&w, 2 * half - i); /* from the last to the first */
+    assert_int_equal(w.part.group_count, 0);
+    assert_int_equal(w.part.rows.count, 2 * half - 1);
+    add(&w, 1);
+    assert_int_equal(w.part.group_count, 1);
+    assert_int_equal(w.part.row_count, half);
+    assert_int_equal(w.part.rows.count, half);
+    assert_int_equal(w.part.written_to, half);
+    assert_true(snd_parquet_part_memory(&w.part) >= (size_t)half * w.part.rows.row_bytes);
+    for (size_t i = 0; i < w.part.rows.count; i++)
+        assert_true(w.part.rows.columns[w.time - (w.time > w.part.left_out)].numbers[i] > half);
+    add(&w, half); /* not before what was written */
+    assert_int_equal(w.part.late.count, 0);
+    for (int64_t i = 0; i < half - 1; i++)
+        add(&w, half - 1);
+    assert_int_equal(w.part.late.count, half - 1);
+    assert_int_equal(w.part.group_count, 1);
+    add(&w, half - 1);
+    assert_int_equal(w.part.late.count, 0);
+    assert_int_equal(w.part.group_count, 2);
+    add(&w, 5);
+    assert_int_equal(w.part.late.count, 1);
+    end(&w, 3 * (uint64_t)half + 2, 5); /* the rest is a group and one row, the late one another */
+}
+
+/* What is asked to be written early is halved as well; one row is written whole. */
+static void parts_are_written_early(void **state)
+{
+    struct writing w = begin();
+
+    (void)state;
+    add(&w, 7);
+    assert_int_equal(snd_parquet_part_spill(&w.part, &w.shared, NULL), SONDE_OK);
+    assert_int_equal(w.part.rows.count, 0);
+    assert_int_equal(w.part.group_count, 1);
+    for (int64_t i = 0; i < 5; i++)
+        add(&w, 10 + i);
+    assert_int_equal(snd_parquet_part_spill(&w.part, &w.shared, NULL), SONDE_OK);
+    assert_int_equal(w.part.rows.count, 3);
+    assert_int_equal(w.part.group_count, 2);
+    assert_int_equal(w.part.written_to, 11);
+    end(&w, 6, 3);
+    w = begin();
+    end(&w, 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_kept),
+        cmocka_unit_test(parts_are_written_as_they_fill),
+        cmocka_unit_test(parts_are_written_early),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}
