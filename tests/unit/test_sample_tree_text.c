@@ -95,11 +95,57 @@ static void places_are_cut_at_their_begin(void **state)
     sonde_buffer_release(&text);
 }
 
+/* Times are red above three fifths of the whole, yellow above a fifth, green above a twentieth, pale below. */
+static void colours_tell_shares(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t    ms;
+        const char *shown;
+    } functions[] = {
+        { "most", 60, "\033[33m0.060\033[0m " },
+        { "some", 20, "\033[32m0.020\033[0m " },
+        { "more", 15, "\033[32m0.015\033[0m " },
+        { "least", 5, "\033[92m\033[2m0.005\033[0m " },
+    };
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+    struct synth               *s = synth_new(scratch_path("colours.sonde"), NULL);
+    uint32_t sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
+    uint32_t file = synth_string(s, "/program.py");
+    uint32_t outer = synth_stack(s, 0,
+                                 synth_frame_in(s, synth_string(s, "outer"), 1, file, 7, false));
+    uint64_t ms = 0;
+
+    (void)state;
+    synth_meta(s, "command", "/program.py");
+    synth_meta(s, "python.sample.hz", "1000");
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        uint32_t frame = synth_frame_in(s, synth_string(s, functions[i].name), 10, file, 11, false);
+        ms += functions[i].ms;
+        synth_sample(s, sampler, ms * 1000000, synth_stack(s, outer, frame),
+                     (uint32_t)(3 | functions[i].ms << 8), t, (uint32_t)functions[i].ms * 1000000);
+    }
+    synth_close(s, true);
+    options.view = "samples";
+    options.colour = true;
+    struct sonde_trace *trace = scratch_open(scratch_path("colours.sonde"));
+    assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    assert_non_null(strstr(text.bytes, "\033[31m0.100\033[0m "));
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        if (!strstr(text.bytes, functions[i].shown))
+            fail_msg("%s:\n%s", functions[i].name, text.bytes);
+    sonde_buffer_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(code_without_a_file),
         cmocka_unit_test(places_are_cut_at_their_begin),
+        cmocka_unit_test(colours_tell_shares),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
