@@ -20,14 +20,14 @@ void snd_kept_begin(struct sonde_trace *trace)
 
 void snd_kept_end(struct sonde_trace *trace)
 {
-    struct snd_kept *list = trace->kept, *next;
+    struct snd_kept *latest;
 
     trace->keeps = false;
-    trace->kept = NULL; /* so that they are really freed */
-    for (; list; list = next) {
-        next = list->next;
-        list->free_model(list->model);
-        free(list);
+    while ((latest = trace->kept) != NULL) {
+        trace->kept =
+            latest->next; /* so that it is really freed; what it was made of is still kept */
+        latest->free_model(latest->model);
+        free(latest);
     }
 }
 

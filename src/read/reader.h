@@ -156,8 +156,8 @@ struct sonde_trace {
     bool                      is_folder;
     struct snd_devices       *devices; /* read when asked for (read/walk/device_work.h), or NULL */
     struct snd_kinds         *kinds;   /* likewise (read/walk/kinds.h) */
-    const struct snd_consumer
-        *waiting; /* for the next walk of a model (model/ranges/assembly.h), or NULL */
+    struct snd_consumer
+        *waiting; /* for the next walk of a model: a list (model/ranges/assembly.h), or NULL */
     struct snd_only_gil *only_gil; /* of samples, those alone that held the lock; or NULL */
     struct sonde_summary
         *summary; /* finished, for all that ask for one (model/summary/summary.h), or NULL */

@@ -67,7 +67,7 @@ static const struct snd_gpu_gap *find_gap(const struct snd_gpu *g, int64_t start
 
 static bool is_in(const struct snd_gpu *g, const struct snd_gpu_gap *gap, const char *place)
 {
-    return text_is(snd_where_name(&g->launches, &g->launches.places[gap->where]), place);
+    return text_is(snd_where_name(g->launches, &g->launches->places[gap->where]), place);
 }
 
 static bool calls(const struct snd_gpu *g, const struct snd_gpu_gap *gap, const char *name)
@@ -385,6 +385,9 @@ static void the_view_walks_once(void **state)
     options.view = "gpu";
     assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
     assert_int_equal(trace->walks, before + 2); /* with the ledger */
+    options.view = "summary";
+    assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
+    assert_int_equal(trace->walks, before + 3); /* with the advice */
     sonde_buffer_release(&text);
     sonde_trace_close(trace);
 }

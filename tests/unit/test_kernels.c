@@ -122,7 +122,7 @@ static void the_longest_stands_for_all(void **state)
     assert_int_equal(row->configurations, 2);
     assert_int_equal(row->work.grid[0], 100);
     assert_int_equal(row->operators, 2);
-    assert_true(text_is(snd_where_name(&k->launches, &row->where), "aten::add"));
+    assert_true(text_is(snd_where_name(k->launches, &row->where), "aten::add"));
     snd_kernels_free(k);
     for (unsigned group = SONDE_GROUP_OPERATOR; group <= SONDE_GROUP_GRID; group <<= 1) {
         k = build(trace, group);
@@ -190,12 +190,12 @@ static void backward_kernels_are_the_forward_module_s(void **state)
     struct sonde_trace          *trace = scratch_open(path);
     struct snd_kernels          *k = build(trace, 0);
     const struct snd_kernel_row *row = find_row(k, "k", 0);
-    assert_true(text_is(snd_where_name(&k->launches, &row->where), "aten::mm"));
-    assert_true(text_is(snd_where_module(&k->launches, &row->where), "Net.fc"));
-    snd_where_line(&k->launches, &row->where, &line);
+    assert_true(text_is(snd_where_name(k->launches, &row->where), "aten::mm"));
+    assert_true(text_is(snd_where_module(k->launches, &row->where), "Net.fc"));
+    snd_where_line(k->launches, &row->where, &line);
     assert_string_equal(snd_buf_string(&line), "net.py(12): forward");
     row = find_row(k, "fused", 0);
-    assert_true(text_is(snd_where_module(&k->launches, &row->where), "Net.fc.a.b"));
+    assert_true(text_is(snd_where_module(k->launches, &row->where), "Net.fc.a.b"));
     sonde_buffer_release(&line);
     snd_kernels_free(k);
     sonde_trace_close(trace);

@@ -277,21 +277,21 @@ static void list_views(const struct snd_after_run *after, const char *trace,
 /* Whether the trace has a pattern that there is advice for: of a program without one nothing is printed. */
 static bool has_advice(const char *trace)
 {
-    struct sonde_trace   *opened;
-    struct sonde_summary *summary;
-    struct snd_advices   *advices = malloc(sizeof *advices);
-    struct sonde_error    err;
-    bool                  found = false;
+    struct sonde_trace       *opened;
+    struct sonde_summary     *summary = NULL;
+    struct snd_advisor       *advisor;
+    const struct snd_advices *advices;
+    struct sonde_error        err;
+    bool                      found = false;
 
-    if (advices && sonde_trace_open(trace, &opened, &err) == SONDE_OK) {
-        if (sonde_summary_new(opened, &summary, &err) == SONDE_OK) {
-            found = snd_advice_find(opened, summary, advices, &err) == SONDE_OK &&
-                    advices->count > 0;
-            sonde_summary_free(summary);
-        }
+    if (sonde_trace_open(trace, &opened, &err) == SONDE_OK) {
+        found = snd_advisor_new(opened, &advisor, &err) == SONDE_OK &&
+                sonde_summary_new(opened, &summary, &err) == SONDE_OK &&
+                snd_advice_find(advisor, summary, &advices, &err) == SONDE_OK && advices->count > 0;
+        sonde_summary_free(summary);
+        snd_advisor_free(advisor);
         sonde_trace_close(opened);
     }
-    free(advices);
     return found;
 }
 

@@ -15,6 +15,7 @@
 #include "export/encode/gzip.h"
 #include "export/page/page.h"
 #include "export/page/page_template.h"
+#include "model/highlights/advice.h"
 #include "model/kept.h"
 #include "model/summary/summary.h"
 #include "snd_config.h"
@@ -97,16 +98,22 @@ static enum sonde_status put_sections(const struct content *content, const struc
                                    .out = &out,
                                    .no_source = content->no_source };
     struct sonde_summary *summary;
+    struct snd_advisor   *advisor = NULL;
     enum sonde_status     st = snd_summary_begin(content->trace, &summary, err);
 
     snd_out_init(&out, sink);
     snd_out_apart(&out, apart);
     snd_kept_begin(content->trace);
     page.failed = !prepare(&page);
+    if (st ==
+        SONDE_OK) /* what views will ask for is there after the first walk that may have others */
+        st = snd_advisor_new(content->trace, &advisor, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_timeline(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_memory(&page, err);
+    if (st == SONDE_OK && !page.failed)
+        st = snd_advisor_finish(advisor, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_trees(&page, err);
     if (st == SONDE_OK && !page.failed)
@@ -122,6 +129,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
     if (st == SONDE_OK && (page.failed || page.text.failed || page.counter_names.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the report page");
     release(&page);
+    snd_advisor_free(advisor);
     snd_kept_end(content->trace);
     sonde_summary_free(summary);
     return snd_out_end(&out, st, err);

@@ -247,18 +247,18 @@ static enum sonde_status add_paths(struct graph *g, struct sonde_error *err)
 enum sonde_status snd_callgrind_samples(struct sonde_trace *trace, struct snd_out *out,
                                         struct sonde_error *err)
 {
-    struct graph             g = { .trace = trace, .out = out, .event_count = 1 };
-    struct snd_sample_counts counts;
+    struct graph              g = { .trace = trace, .out = out, .event_count = 1 };
+    struct snd_sample_counts *counts;
 
     g.events[0] = (struct snd_callgrind_event)SND_CALLGRIND_TIME;
-    enum sonde_status st = snd_sample_counts_make(&counts, trace, err);
-    if (st == SONDE_OK && counts.count == 0)
+    enum sonde_status st = snd_sample_counts_new(trace, &counts, err);
+    if (st == SONDE_OK && counts->count == 0)
         st = add_paths(&g, err);
     else if (st == SONDE_OK)
-        add_samples(&g, &counts);
+        add_samples(&g, counts);
     if (st == SONDE_OK)
         st = write_graph(&g, err);
-    snd_sample_counts_release(&counts);
+    snd_sample_counts_free(counts);
     return st;
 }
 

@@ -74,7 +74,7 @@ struct type {
 
 struct profile {
     struct sonde_trace       *trace;
-    struct snd_sample_counts  counts;  /* of samples */
+    struct snd_sample_counts *counts;  /* of samples */
     struct snd_heap_stacks    heap;    /* or of allocations */
     struct snd_counted_export counted; /* or of counters */
     struct snd_tree_stacks    paths;   /* or of ranges, or of counted calls */
@@ -250,7 +250,7 @@ static void put_sample(struct profile *p, const struct snd_sample_count *row)
 {
     const struct sonde_thread *thread = &p->trace->threads[row->thread].shown;
     const uint64_t values[] = { row->samples, (uint64_t)row->time_ns, (uint64_t)row->cpu_ns };
-    size_t count = snd_mixed_frames(&p->counts.mixed, thread->process, row->stack, row->chain,
+    size_t count = snd_mixed_frames(&p->counts->mixed, thread->process, row->stack, row->chain,
                                     p->frames, SND_MIXED_FRAMES_MAX);
 
     size_t at = open_sample(p, thread->process, p->frames, count, values);
@@ -264,8 +264,8 @@ static void put_sample(struct profile *p, const struct snd_sample_count *row)
 
 static void put_samples(struct profile *p)
 {
-    for (uint32_t i = 0; i < p->counts.count && !p->failed && !p->out->failed; i++)
-        put_sample(p, &p->counts.rows[i]);
+    for (uint32_t i = 0; i < p->counts->count && !p->failed && !p->out->failed; i++)
+        put_sample(p, &p->counts->rows[i]);
 }
 
 static void put_heap(struct profile *p)
@@ -429,13 +429,13 @@ SND_EXPORT_WRITE(snd_export_pprof)
                   .type_count = SND_COUNT_OF(types),
                   .put_rows = put_samples,
     };
-    enum sonde_status st = snd_sample_counts_make(&p.counts, trace, err);
+    enum sonde_status st = snd_sample_counts_new(trace, &p.counts, err);
 
-    if (st == SONDE_OK && p.counts.count == 0)
+    if (st == SONDE_OK && p.counts->count == 0)
         st = write_paths(trace, options->gzip, out, err);
     else if (st == SONDE_OK)
         st = write_all(&p, options->gzip, out, err);
-    snd_sample_counts_release(&p.counts);
+    snd_sample_counts_free(p.counts);
     return st;
 }
 

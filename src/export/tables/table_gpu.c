@@ -52,17 +52,17 @@ enum sonde_status snd_sql_gpu_rows(struct sonde_trace *trace, snd_sql_row_fn *ro
                                    bool *stopped, struct sonde_error *err)
 {
     const struct snd_devices *devices;
-    struct snd_launches       launches = { 0 };
+    struct snd_launches      *launches;
     enum sonde_status         st = snd_trace_devices(trace, &devices, err);
 
     if (st != SONDE_OK || !devices)
         return st;
-    st = snd_launches_read(&launches, trace, NULL, err);
+    st = snd_launches_new(trace, &launches, err);
     for (uint32_t i = 0; st == SONDE_OK && !*stopped && i < devices->count; i++) {
         const struct snd_device_item *item = &devices->items[devices->by_time[i]];
         if (snd_work_counts(snd_device_work(trace, item)))
-            *stopped = !put_item(&launches, item, row, user);
+            *stopped = !put_item(launches, item, row, user);
     }
-    snd_launches_release(&launches);
+    snd_launches_free(launches);
     return st;
 }

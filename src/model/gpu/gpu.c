@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "model/gpu/occupancy.h"
+#include "model/kept.h"
 
 const char *const snd_gpu_reason_words[SND_IDLE_REASONS] = {
     [SND_IDLE_COPY] = "copy",
@@ -20,7 +21,7 @@ struct course {
     uint32_t             copier_count, copier_room;
 };
 
-struct builder {
+struct snd_gpu_builder {
     struct snd_gpu            *g;
     const struct snd_devices  *work;
     struct course             *courses; /* one for each device */
@@ -28,6 +29,9 @@ struct builder {
     struct snd_map             by_device, streams;
     struct snd_gpu_host       *host;
     struct snd_gpu_seen_steps *steps;
+    struct snd_consumer        consumer;
+    bool                       is_done;
+    bool inherits; /* the launches are there, and not on the list of the walk */
 };
 
 /* -------------------------------------------------------------------- spans */
@@ -58,8 +62,8 @@ static int64_t sum_spans(const struct snd_gpu_spans *spans)
 
 /* --------------------------------------------------------------------- gaps */
 
-static struct snd_gpu_gap *add_gap(struct builder *b, uint32_t device, int64_t start, int64_t end,
-                                   uint32_t item)
+static struct snd_gpu_gap *add_gap(struct snd_gpu_builder *b, uint32_t device, int64_t start,
+                                   int64_t end, uint32_t item)
 {
     struct snd_gpu *g = b->g;
 
@@ -79,11 +83,11 @@ static struct snd_gpu_gap *add_gap(struct builder *b, uint32_t device, int64_t s
 }
 
 /* What the host did while the GPU waited for its next work. */
-static void judge_gap(const struct builder *b, struct snd_gpu_gap *gap)
+static void judge_gap(const struct snd_gpu_builder *b, struct snd_gpu_gap *gap)
 {
     const struct snd_gpu         *g = b->g;
     const struct snd_device_item *next = &b->work->items[gap->item];
-    const struct snd_launch *launch = snd_launch_of(&g->launches, next->process, next->correlation);
+    const struct snd_launch *launch = snd_launch_of(g->launches, next->process, next->correlation);
 
     if (!launch) {
         gap->reason = SND_IDLE_UNKNOWN;
@@ -95,12 +99,12 @@ static void judge_gap(const struct builder *b, struct snd_gpu_gap *gap)
         gap->where = launch->where;
         gap->call = launch->name;
     } else {
-        const struct snd_launch *wait = snd_launch_waiting(&g->launches, launch->thread,
+        const struct snd_launch *wait = snd_launch_waiting(g->launches, launch->thread,
                                                            gap->start_ns);
         gap->reason = SND_IDLE_HOST; /* where: snd_gpu_host_choose() */
         gap->thread = launch->thread;
         gap->launched_ns = launch->begin_ns;
-        gap->wait = wait ? (uint32_t)(wait - g->launches.items) : SONDE_NONE;
+        gap->wait = wait ? (uint32_t)(wait - g->launches->items) : SONDE_NONE;
     }
 }
 
@@ -108,11 +112,11 @@ static void judge_gap(const struct builder *b, struct snd_gpu_gap *gap)
  * Divides a gap that began while the host waited where the wait returns: from then on the host was
  * late. All of it is synchronisation if the next work was launched before.
  */
-static bool divide_gap(struct builder *b, uint32_t number)
+static bool divide_gap(struct snd_gpu_builder *b, uint32_t number)
 {
     struct snd_gpu          *g = b->g;
     struct snd_gpu_gap       late = g->gaps[number];
-    const struct snd_launch *wait = &g->launches.items[late.wait];
+    const struct snd_launch *wait = &g->launches->items[late.wait];
     int64_t                  end = snd_add(late.start_ns, late.duration_ns);
     bool                     is_all = wait->end_ns >= late.launched_ns || wait->end_ns >= end;
 
@@ -136,7 +140,7 @@ static bool divide_gap(struct builder *b, uint32_t number)
     return true;
 }
 
-static bool divide_gaps(struct builder *b)
+static bool divide_gaps(struct snd_gpu_builder *b)
 {
     bool divided = true;
 
@@ -148,7 +152,8 @@ static bool divide_gaps(struct builder *b)
 
 /* ------------------------------------------------------------------ devices */
 
-static bool find_device(struct builder *b, const struct snd_device_item *item, uint32_t *device)
+static bool find_device(struct snd_gpu_builder *b, const struct snd_device_item *item,
+                        uint32_t *device)
 {
     struct snd_gpu                *g = b->g;
     const struct snd_queue_record *queue = snd_device_queue(g->trace, item);
@@ -183,7 +188,7 @@ static int compare_device(const void *x, const void *y)
 }
 
 /* By process and number, not in the order of their first work. */
-static bool find_devices(struct builder *b)
+static bool find_devices(struct snd_gpu_builder *b)
 {
     struct snd_gpu *g = b->g;
     uint32_t        unused;
@@ -203,8 +208,8 @@ static bool find_devices(struct builder *b)
     return true;
 }
 
-static bool count_item(struct builder *b, uint32_t device, const struct snd_device_item *item,
-                       const struct snd_work_record *work)
+static bool count_item(struct snd_gpu_builder *b, uint32_t device,
+                       const struct snd_device_item *item, const struct snd_work_record *work)
 {
     struct snd_gpu_device *d = &b->g->devices[device];
     struct snd_key         key = { SND_PAIR(device, item->queue), 0, 0 };
@@ -220,7 +225,7 @@ static bool count_item(struct builder *b, uint32_t device, const struct snd_devi
     return snd_map_put(&b->streams, key, 0);
 }
 
-static bool add_item(struct builder *b, uint32_t number)
+static bool add_item(struct snd_gpu_builder *b, uint32_t number)
 {
     const struct snd_device_item *item = &b->work->items[number];
     const struct snd_work_record *work = snd_device_work(b->g->trace, item);
@@ -263,7 +268,7 @@ static bool next_exposed(const struct snd_gpu_spans *kernels, uint32_t *at, int6
 }
 
 /* Copies without a kernel beside them are gaps of the kernels, each that of the latest copy. */
-static bool expose_copies(struct builder *b, uint32_t device)
+static bool expose_copies(struct snd_gpu_builder *b, uint32_t device)
 {
     const struct course *c = &b->courses[device];
     uint32_t             at = 0, copier = 0;
@@ -275,7 +280,7 @@ static bool expose_copies(struct builder *b, uint32_t device)
                    b->work->items[c->copiers[copier + 1]].start_ns <= start)
                 copier++;
             const struct snd_device_item *item = &b->work->items[c->copiers[copier]];
-            const struct snd_launch      *launch = snd_launch_of(&b->g->launches, item->process,
+            const struct snd_launch      *launch = snd_launch_of(b->g->launches, item->process,
                                                                  item->correlation);
             struct snd_gpu_gap *gap = add_gap(b, device, start, until, c->copiers[copier]);
             if (!gap)
@@ -303,7 +308,7 @@ static void sort_gaps(struct snd_gpu *g)
         qsort(g->gaps, g->gap_count, sizeof *g->gaps, compare_gap);
 }
 
-static bool finish_devices(struct builder *b)
+static bool finish_devices(struct snd_gpu_builder *b)
 {
     struct snd_gpu *g = b->g;
 
@@ -371,15 +376,17 @@ static enum sonde_status fail_memory(struct sonde_error *err)
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
-    struct builder *b = user;
+    struct snd_gpu_builder *b = user;
 
+    if (b->inherits)
+        snd_where_open(NULL, lane, range, parent);
     snd_gpu_host_opened(b->host, lane, range, parent);
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
-    struct builder *b = user;
+    struct snd_gpu_builder *b = user;
 
     (void)parent;
     snd_gpu_host_closed(b->host, lane, range);
@@ -389,7 +396,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
                          uint8_t key)
 {
-    struct builder *b = user;
+    struct snd_gpu_builder *b = user;
 
     if (key == SND_ATTR_API)
         snd_gpu_host_called(b->host, lane, &range->range);
@@ -397,32 +404,54 @@ static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_rang
 
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
-    struct builder *b = user;
+    struct snd_gpu_builder *b = user;
 
     snd_gpu_host_event(b->host, lane, ns, words);
     snd_gpu_steps_event(b->steps, lane, ns, words);
 }
 
-/* The one walk: calls, where the host was in the gaps, the program's steps. */
-static enum sonde_status walk(struct builder *b, struct sonde_error *err)
+static void on_begin(void *user, struct snd_assembly *assembly)
 {
-    const struct snd_consumer beside = {
+    struct snd_gpu_builder *b = user;
+
+    b->g->assembly = b->g->launches->assembly = assembly;
+}
+
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct snd_gpu_builder *b = user;
+
+    (void)assembly;
+    b->is_done = true;
+}
+
+/* For the one walk: calls, where the host was in the gaps, the program's steps. */
+static enum sonde_status wait_for_walk(struct snd_gpu_builder *b, struct sonde_error *err)
+{
+    b->consumer = (struct snd_consumer){
         .user = b,
         .any_flops = true,
+        .by_time = true,
+        .begin = on_begin,
         .open = on_open,
         .close = on_close,
         .attribute = on_attribute,
         .other = on_other,
+        .end = on_end,
     };
-
     b->host = snd_gpu_host_new(b->g, b->work);
     b->steps = snd_gpu_steps_new(b->g);
     if (!b->host || !b->steps)
         return fail_memory(err);
-    return snd_launches_read(&b->g->launches, b->g->trace, &beside, err);
+    enum sonde_status status = snd_launches_wait(b->g->trace, &b->g->launches, err);
+    if (status != SONDE_OK)
+        return status;
+    b->inherits = b->g->launches->is_done;
+    snd_wait(b->g->trace, &b->consumer); /* after the launches */
+    return SONDE_OK;
 }
 
-static bool divide_steps(struct builder *b)
+static bool divide_steps(struct snd_gpu_builder *b)
 {
     uint32_t              count = b->g->device_count;
     struct snd_gpu_spans *spans = calloc(2 * (size_t)count + 1, sizeof *spans);
@@ -438,11 +467,12 @@ static bool divide_steps(struct builder *b)
 }
 
 /* The gaps are found first, so that the walk can charge them to what the host did. */
-static enum sonde_status build(struct builder *b, struct sonde_error *err)
+static enum sonde_status begin(struct snd_gpu_builder *b, struct sonde_error *err)
 {
     struct snd_gpu   *g = b->g;
     enum sonde_status status = snd_trace_devices(g->trace, &b->work, err);
 
+    b->is_done = !b->work;
     if (status != SONDE_OK || !b->work)
         return status;
     bool good = find_devices(b);
@@ -451,7 +481,18 @@ static enum sonde_status build(struct builder *b, struct sonde_error *err)
     if (!good)
         return fail_memory(err);
     sort_gaps(g);
-    status = walk(b, err);
+    return wait_for_walk(b, err);
+}
+
+static enum sonde_status end(struct snd_gpu_builder *b, struct sonde_error *err)
+{
+    struct snd_gpu *g = b->g;
+
+    if (!b->work)
+        return SONDE_OK;
+    enum sonde_status status = snd_wait_walk(g->trace, b->is_done, err);
+    if (status == SONDE_OK)
+        status = snd_launches_finish(&g->launches, err);
     if (status != SONDE_OK)
         return status;
     for (uint32_t i = 0; i < g->gap_count; i++)
@@ -462,27 +503,46 @@ static enum sonde_status build(struct builder *b, struct sonde_error *err)
     return SONDE_OK;
 }
 
-enum sonde_status snd_gpu_new(struct sonde_trace *trace, struct snd_gpu **out,
-                              struct sonde_error *err)
+static void free_builder(struct snd_gpu_builder *b)
 {
-    *out = NULL;
+    if (!b)
+        return;
+    snd_wait_end(b->g->trace, &b->consumer);
+    for (uint32_t i = 0; b->courses && i < b->g->device_count; i++) {
+        free(b->courses[i].kernels.items);
+        free(b->courses[i].copies.items);
+        free(b->courses[i].busy.items);
+        free(b->courses[i].copiers);
+    }
+    free(b->courses);
+    snd_gpu_host_free(b->host);
+    snd_gpu_steps_free(b->steps);
+    snd_map_release(&b->by_device);
+    snd_map_release(&b->streams);
+    free(b);
+}
+
+static void free_gpu(void *gpu)
+{
+    snd_gpu_free(gpu);
+}
+
+enum sonde_status snd_gpu_wait(struct sonde_trace *trace, struct snd_gpu **out,
+                               struct sonde_error *err)
+{
+    *out = snd_kept_lend(trace, free_gpu, 0);
+    if (*out)
+        return SONDE_OK;
     struct snd_gpu *g = calloc(1, sizeof *g);
     if (!g)
         return fail_memory(err);
     g->trace = trace;
-    struct builder    b = { .g = g };
-    enum sonde_status status = build(&b, err);
-    for (uint32_t i = 0; i < g->device_count; i++) {
-        free(b.courses[i].kernels.items);
-        free(b.courses[i].copies.items);
-        free(b.courses[i].busy.items);
-        free(b.courses[i].copiers);
+    g->building = calloc(1, sizeof *g->building);
+    enum sonde_status status = g->building ? SONDE_OK : fail_memory(err);
+    if (status == SONDE_OK) {
+        g->building->g = g;
+        status = begin(g->building, err);
     }
-    free(b.courses);
-    snd_gpu_host_free(b.host);
-    snd_gpu_steps_free(b.steps);
-    snd_map_release(&b.by_device);
-    snd_map_release(&b.streams);
     if (status == SONDE_OK)
         *out = g;
     else
@@ -490,11 +550,38 @@ enum sonde_status snd_gpu_new(struct sonde_trace *trace, struct snd_gpu **out,
     return status;
 }
 
+enum sonde_status snd_gpu_finish(struct snd_gpu **gpu, struct sonde_error *err)
+{
+    struct snd_gpu *g = *gpu;
+
+    if (!g->building) /* lent */
+        return SONDE_OK;
+    enum sonde_status status = end(g->building, err);
+    free_builder(g->building);
+    g->building = NULL;
+    if (status == SONDE_OK) {
+        snd_kept_add(g->trace, free_gpu, 0, g);
+        return SONDE_OK;
+    }
+    snd_gpu_free(g);
+    *gpu = NULL;
+    return status;
+}
+
+enum sonde_status snd_gpu_new(struct sonde_trace *trace, struct snd_gpu **out,
+                              struct sonde_error *err)
+{
+    enum sonde_status status = snd_gpu_wait(trace, out, err);
+
+    return status == SONDE_OK ? snd_gpu_finish(out, err) : status;
+}
+
 void snd_gpu_free(struct snd_gpu *g)
 {
-    if (!g)
+    if (!g || snd_kept_return(g->trace, g))
         return;
-    snd_launches_release(&g->launches);
+    free_builder(g->building);
+    snd_launches_free(g->launches);
     free(g->devices);
     free(g->gaps);
     free(g->causes);

@@ -74,17 +74,27 @@ struct snd_gpu_step {
 };
 
 struct snd_gpu {
-    struct sonde_trace    *trace;
-    struct snd_launches    launches;
-    struct snd_gpu_device *devices;
-    struct snd_gpu_gap    *gaps; /* by device and start */
-    struct snd_gpu_cause  *causes;
-    struct snd_gpu_step   *steps;
-    uint32_t               device_count, device_room, gap_count, gap_room, cause_count, cause_room;
-    uint32_t               step_count, step_room;
+    struct sonde_trace     *trace;
+    struct snd_launches    *launches;
+    struct snd_gpu_device  *devices;
+    struct snd_gpu_gap     *gaps; /* by device and start */
+    struct snd_gpu_cause   *causes;
+    struct snd_gpu_step    *steps;
+    uint32_t                device_count, device_room, gap_count, gap_room, cause_count, cause_room;
+    uint32_t                step_count, step_room;
+    struct snd_gpu_builder *building; /* until it is finished */
+    struct snd_assembly    *assembly; /* while the walk lasts */
 };
 
-/* Owns: the caller, until snd_gpu_free(). */
+/*
+ * In two parts: what it needs of the trace waits for the next walk (snd_wait()); and it is there, which takes a walk
+ * if nobody has made one. An error of the second frees it. Owns: the caller, until snd_gpu_free(); a page of many
+ * views has it lent (model/kept.h).
+ */
+SND_CHECKED enum sonde_status snd_gpu_wait(struct sonde_trace *trace, struct snd_gpu **out,
+                                           struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_gpu_finish(struct snd_gpu **gpu, struct sonde_error *err);
+/* Both. */
 SND_CHECKED enum sonde_status snd_gpu_new(struct sonde_trace *trace, struct snd_gpu **out,
                                           struct sonde_error *err);
 void                          snd_gpu_free(struct snd_gpu *gpu);

@@ -51,7 +51,7 @@ struct snd_gpu_host {
 
 static void give_up(struct snd_gpu_host *h)
 {
-    snd_assembly_stop(&h->g->launches.assembly);
+    snd_assembly_stop(h->g->assembly);
 }
 
 static void add_part(struct snd_gpu_host *h, const struct part *part)
@@ -101,7 +101,7 @@ static void divide(struct snd_gpu_host *h, const struct stretch *s, uint32_t dev
         if (h->gaps[i].is_asked)
             continue;
         if (part.where == UINT32_MAX)
-            part.where = snd_where_now(&h->g->launches, s->lane, s->caller);
+            part.where = snd_where_now(h->g->launches, s->lane, s->caller);
         if (part.where == UINT32_MAX) {
             give_up(h);
             return;
@@ -248,7 +248,7 @@ void snd_gpu_host_event(struct snd_gpu_host *h, const struct snd_lane *lane, int
 static const struct snd_launch *find_wait(const struct snd_gpu *g, const struct snd_gpu_gap *gap,
                                           int64_t *waited_ns)
 {
-    const struct snd_launch *wait = gap->wait != SONDE_NONE ? &g->launches.items[gap->wait] : NULL;
+    const struct snd_launch *wait = gap->wait != SONDE_NONE ? &g->launches->items[gap->wait] : NULL;
 
     *waited_ns = wait ? snd_sub(wait->end_ns, gap->start_ns) : 0;
     return wait;
@@ -297,7 +297,7 @@ bool snd_gpu_host_choose(struct snd_gpu_host *h)
     for (uint32_t i = 0; i < g->gap_count; i++) {
         struct snd_gpu_gap *gap = &g->gaps[i];
         if (gap->reason == SND_IDLE_HOST && gap->thread == h->gaps[i].thread &&
-            (gap->where == SONDE_NONE || g->launches.places[gap->where].stack == 0))
+            (gap->where == SONDE_NONE || g->launches->places[gap->where].stack == 0))
             gap->frame = h->gaps[i].frame;
     }
     bool chosen = most != NULL;

@@ -44,7 +44,7 @@ void snd_gpu_steps_free(struct snd_gpu_seen_steps *s)
 static void add_step(struct snd_gpu_seen_steps *s, const struct step *step)
 {
     if (!snd_grow(&s->items, &s->room, s->count, sizeof *s->items))
-        snd_assembly_stop(&s->g->launches.assembly);
+        snd_assembly_stop(s->g->assembly);
     else
         s->items[s->count++] = *step;
 }
@@ -54,7 +54,7 @@ void snd_gpu_steps_closed(struct snd_gpu_seen_steps *s, const struct snd_lane *l
 {
     const struct snd_text *name = &s->g->trace->names.items[r->name];
 
-    if (!(s->g->launches.assembly.name_flags[r->name] & SND_NAME_STEP))
+    if (!(s->g->assembly->name_flags[r->name] & SND_NAME_STEP))
         return;
     const char *number = memchr(name->bytes, '#', name->length);
     s->has_ranges[lane->process] = true;

@@ -67,7 +67,7 @@ static struct snd_where where_of(const struct snd_kernels *k, const struct snd_l
                                  uint32_t process)
 {
     if (launch)
-        return k->launches.places[launch->where];
+        return k->launches->places[launch->where];
     return (struct snd_where){ .process = process, .name = SONDE_NONE, .module = SONDE_NONE };
 }
 
@@ -164,7 +164,7 @@ static bool add_item(struct builder *b, const struct snd_devices *devices, uint3
 {
     const struct snd_device_item *item = &devices->items[number];
     const struct snd_work_record *work = snd_device_work(b->k->trace, item);
-    const struct snd_launch      *launch = snd_launch_of(&b->k->launches, item->process,
+    const struct snd_launch      *launch = snd_launch_of(b->k->launches, item->process,
                                                          item->correlation);
     struct snd_where              where = where_of(b->k, launch, item->process);
 
@@ -238,7 +238,7 @@ static bool judge_places(struct builder *b)
         struct snd_kernel_row *row = &k->rows[part->row];
         if (row->places++ == 0 || part->ns > most[part->row]) {
             most[part->row] = part->ns;
-            row->where = k->launches.places[part->which];
+            row->where = k->launches->places[part->which];
             row->launched = true;
         }
     }
@@ -280,8 +280,10 @@ static enum sonde_status build(struct builder *b, struct sonde_error *err)
     const struct snd_devices *devices;
     enum sonde_status         status = snd_trace_devices(b->k->trace, &devices, err);
 
-    if (status == SONDE_OK && devices) /* a walk that nothing else needs */
-        status = snd_launches_read(&b->k->launches, b->k->trace, NULL, err);
+    if (status == SONDE_OK && devices && !b->k->launches) { /* a walk that nothing else needs */
+        b->k->owns_launches = true;
+        status = snd_launches_new(b->k->trace, &b->k->launches, err);
+    }
     if (status != SONDE_OK || !devices)
         return status;
     for (uint32_t i = 0; i < devices->count; i++)
@@ -293,15 +295,14 @@ static enum sonde_status build(struct builder *b, struct sonde_error *err)
     return SONDE_OK;
 }
 
-enum sonde_status snd_kernels_new(struct sonde_trace *trace, unsigned groups, uint32_t stack_depth,
-                                  struct snd_kernels **out, struct sonde_error *err)
+static enum sonde_status make(const struct snd_kernels *from, unsigned groups,
+                              struct snd_kernels **out, struct sonde_error *err)
 {
     *out = NULL;
     struct snd_kernels *k = calloc(1, sizeof *k);
     if (!k)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the kernels of the trace");
-    k->trace = trace;
-    k->texts.stack_depth = stack_depth;
+    *k = *from;
     struct builder    b = { .k = k, .groups = groups };
     enum sonde_status status = build(&b, err);
     snd_map_release(&b.firsts);
@@ -317,11 +318,26 @@ enum sonde_status snd_kernels_new(struct sonde_trace *trace, unsigned groups, ui
     return status;
 }
 
+enum sonde_status snd_kernels_new(struct sonde_trace *trace, unsigned groups, uint32_t stack_depth,
+                                  struct snd_kernels **out, struct sonde_error *err)
+{
+    return make(&(struct snd_kernels){ .trace = trace, .texts.stack_depth = stack_depth }, groups,
+                out, err);
+}
+
+enum sonde_status snd_kernels_launched(struct snd_launches *launches, struct snd_kernels **out,
+                                       struct sonde_error *err)
+{
+    return make(&(struct snd_kernels){ .trace = launches->trace, .launches = launches }, 0, out,
+                err);
+}
+
 void snd_kernels_free(struct snd_kernels *k)
 {
     if (!k)
         return;
-    snd_launches_release(&k->launches);
+    if (k->owns_launches)
+        snd_launches_free(k->launches);
     snd_place_texts_release(&k->texts);
     free(k->rows);
     free(k);

@@ -39,7 +39,8 @@ struct snd_kernel_row {
 
 struct snd_kernels {
     struct sonde_trace    *trace;
-    struct snd_launches    launches;
+    struct snd_launches   *launches; /* its own, or lent */
+    bool                   owns_launches;
     struct snd_kernel_row *rows;
     uint32_t               count, room;
     int64_t                total_ns; /* of all rows */
@@ -53,6 +54,10 @@ struct snd_kernels {
 SND_CHECKED enum sonde_status snd_kernels_new(struct sonde_trace *trace, unsigned groups,
                                               uint32_t stack_depth, struct snd_kernels **out,
                                               struct sonde_error *err);
+/* The same by name alone, of launches that are read already and outlive it: without a walk. */
+SND_CHECKED enum sonde_status snd_kernels_launched(struct snd_launches *launches,
+                                                   struct snd_kernels **out,
+                                                   struct sonde_error  *err);
 void                          snd_kernels_free(struct snd_kernels *kernels);
 
 #endif

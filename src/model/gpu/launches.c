@@ -6,22 +6,33 @@
 
 #include "base/count_of.h"
 #include "base/text/compare.h"
+#include "model/kept.h"
 #include "model/torch_stacks.h"
 #include "read/walk/kinds.h"
 
 static void give_up(struct snd_launches *l)
 {
-    snd_assembly_stop(&l->assembly);
+    snd_assembly_stop(l->assembly);
 }
 
 /* ------------------------------------------------------------------- places */
 
-void snd_where_inherit(struct snd_open_range *range, const struct snd_open_range *parent)
+static uint32_t module_of(const struct snd_open_range *range)
 {
-    if (!parent)
-        return;
-    range->range.module = parent->range.module;
-    range->range.stack = parent->range.stack;
+    return range->range.module != 0 ? range->range.module : range->around.module;
+}
+
+static uint32_t stack_of(const struct snd_open_range *range)
+{
+    return range->range.stack != 0 ? range->range.stack : range->around.stack;
+}
+
+void snd_where_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    (void)user, (void)lane;
+    range->around.module = parent ? module_of(parent) : 0;
+    range->around.stack = parent ? stack_of(parent) : 0;
 }
 
 /* What runs backward belongs where its forward operator was called. */
@@ -84,10 +95,10 @@ uint32_t snd_where_now(struct snd_launches *l, const struct snd_lane *lane,
     if (innermost) {
         const struct snd_range   *r = &innermost->range;
         const struct snd_forward *forward = find_forward(l, lane, r);
-        uint32_t                  module = r->is_back ? 0 : r->module;
+        uint32_t                  module = r->is_back ? 0 : module_of(innermost);
         bool is_step = snd_name_judge(l->trace->names.items[r->name]) & SND_NAME_STEP;
         where.name = is_step ? SND_WHERE_STEP : r->name;
-        where.stack = r->is_back ? 0 : r->stack;
+        where.stack = r->is_back ? 0 : stack_of(innermost);
         where.shapes = r->shapes;
         if (forward) {
             module = forward->module;
@@ -179,8 +190,8 @@ const struct snd_open_range *snd_where_caller(const struct snd_lane *lane)
 static bool outlasts_copy(const struct snd_launches *l, const struct snd_launch *launch)
 {
     uint32_t                      count = 0;
-    const struct snd_device_item *item = l->assembly.devices
-                                             ? snd_devices_of(l->assembly.devices, launch->process,
+    const struct snd_device_item *item = l->assembly->devices
+                                             ? snd_devices_of(l->assembly->devices, launch->process,
                                                               launch->correlation, &count)
                                              : NULL;
 
@@ -216,21 +227,22 @@ static void add_launch(struct snd_launches *l, const struct snd_lane *lane,
 
 /* Of operators with one sequence number the outermost has the line, the innermost the module. */
 static void note_forward(struct snd_launches *l, const struct snd_lane *lane,
-                         const struct snd_range *r)
+                         const struct snd_open_range *range)
 {
-    uint32_t            thread = snd_torch_thread(&l->assembly, lane), at;
-    struct snd_key      key = { SND_PAIR(thread, lane->process), (uint64_t)r->sequence, 0 };
-    struct snd_forward *f;
+    const struct snd_range *r = &range->range;
+    uint32_t                thread = snd_torch_thread(l->assembly, lane), at;
+    struct snd_key          key = { SND_PAIR(thread, lane->process), (uint64_t)r->sequence, 0 };
+    struct snd_forward     *f;
 
     if (snd_map_get(&l->by_sequence, key, &at)) {
         f = &l->forwards[at];
         if (r->start_ns <= f->outer_ns) {
             f->outer_ns = r->start_ns;
-            f->stack = r->stack;
+            f->stack = stack_of(range);
         }
         if (r->start_ns > f->inner_ns) {
             f->inner_ns = r->start_ns;
-            f->module = r->module;
+            f->module = module_of(range);
         }
         return;
     }
@@ -239,27 +251,40 @@ static void note_forward(struct snd_launches *l, const struct snd_lane *lane,
         give_up(l);
         return;
     }
-    l->forwards[l->forward_count++] = (struct snd_forward){ r->start_ns, r->start_ns, r->stack,
-                                                            r->module };
+    l->forwards[l->forward_count++] = (struct snd_forward){ r->start_ns, r->start_ns,
+                                                            stack_of(range), module_of(range) };
 }
 
-static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                    struct snd_open_range *parent)
+void snd_where_closed(struct snd_launches *l, const struct snd_lane *lane,
+                      const struct snd_open_range *range)
 {
-    (void)user, (void)lane;
-    snd_where_inherit(range, parent);
+    if (range->range.sequence >= 0 && !range->range.is_back)
+        note_forward(l, lane, range);
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
-    struct snd_launches *l = user;
-
     (void)parent;
     if (range->range.api != 0)
-        add_launch(l, lane, &range->range);
-    else if (range->range.sequence >= 0 && !range->range.is_back)
-        note_forward(l, lane, &range->range);
+        add_launch(user, lane, &range->range);
+    else
+        snd_where_closed(user, lane, range);
+}
+
+static void on_begin(void *user, struct snd_assembly *assembly)
+{
+    struct snd_launches *l = user;
+
+    l->assembly = assembly;
+}
+
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct snd_launches *l = user;
+
+    (void)assembly;
+    l->is_done = true;
 }
 
 /* ------------------------------------------------------------------ finding */
@@ -340,38 +365,99 @@ static bool has_sequences(const struct sonde_trace *trace)
     return false;
 }
 
-/* Whether there may be a launch, or a forward operator with a sequence number. */
-static enum sonde_status find_any(struct sonde_trace *trace, bool *found, struct sonde_error *err)
+enum sonde_status snd_where_needs_close(struct sonde_trace *trace, bool *needs,
+                                        struct sonde_error *err)
 {
     const struct snd_kinds *kinds;
     enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
 
-    *found = status == SONDE_OK && (kinds->events[SND_EV_API] || kinds->attrs[SND_ATTR_API] ||
-                                    kinds->attrs[SND_ATTR_SEQUENCE] || has_sequences(trace));
+    *needs = status == SONDE_OK && (kinds->attrs[SND_ATTR_SEQUENCE] || has_sequences(trace));
     return status;
 }
 
-enum sonde_status snd_launches_read(struct snd_launches *l, struct sonde_trace *trace,
-                                    const struct snd_consumer *beside, struct sonde_error *err)
+/* Whether there may be a launch, or a forward operator with a sequence number. */
+static enum sonde_status find_any(struct sonde_trace *trace, bool *found, struct sonde_error *err)
 {
-    struct snd_consumer consumers[2] = {
-        { .user = l, .any_flops = true, .open = on_open, .close = on_close }
-    };
-    enum sonde_status status = SONDE_OK;
-    bool              found = true;
+    const struct snd_kinds *kinds;
 
-    *l = (struct snd_launches){ .trace = trace };
-    if (beside)
-        consumers[1] = *beside;
-    else
-        status = find_any(trace, &found, err);
-    if (status == SONDE_OK && found) {
-        status = snd_assemble(&l->assembly, trace, SONDE_BY_TIME, consumers, beside ? 2 : 1, err);
-        snd_assembly_release(&l->assembly);
-    }
+    *found = false;
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        *found |= trace->processes[i].tables.work_count > 0;
+    if (*found)
+        return SONDE_OK;
+    enum sonde_status status = snd_where_needs_close(trace, found, err);
+    if (status == SONDE_OK)
+        status = snd_trace_kinds(trace, &kinds, err);
+    *found |= status == SONDE_OK && (kinds->events[SND_EV_API] || kinds->attrs[SND_ATTR_API]);
+    return status;
+}
+
+static void free_launches(void *launches)
+{
+    snd_launches_free(launches);
+}
+
+enum sonde_status snd_launches_wait(struct sonde_trace *trace, struct snd_launches **out,
+                                    struct sonde_error *err)
+{
+    bool found = true;
+
+    *out = snd_kept_lend(trace, free_launches, 0);
+    if (*out)
+        return SONDE_OK;
+    enum sonde_status    status = find_any(trace, &found, err);
+    struct snd_launches *l = status == SONDE_OK ? calloc(1, sizeof *l) : NULL;
+    if (!l)
+        return status != SONDE_OK
+                   ? status
+                   : snd_fail(err, SONDE_E_NOMEM, "out of memory for the GPU's launches");
+    *l = (struct snd_launches){ .trace = trace, .is_done = !found };
+    l->consumer = (struct snd_consumer){ .user = l,
+                                         .any_flops = true,
+                                         .by_time = true,
+                                         .begin = on_begin,
+                                         .open = snd_where_open,
+                                         .close = on_close,
+                                         .end = on_end };
+    if (found)
+        snd_wait(trace, &l->consumer);
+    *out = l;
+    return SONDE_OK;
+}
+
+enum sonde_status snd_launches_finish(struct snd_launches **launches, struct sonde_error *err)
+{
+    struct snd_launches *l = *launches;
+
+    if (l->first) /* lent */
+        return SONDE_OK;
+    enum sonde_status status = snd_wait_walk(l->trace, l->is_done, err);
     if (status == SONDE_OK && !index_launches(l))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the GPU's launches");
+    if (status == SONDE_OK) {
+        snd_kept_add(l->trace, free_launches, 0, l);
+        return SONDE_OK;
+    }
+    snd_launches_free(l);
+    *launches = NULL;
     return status;
+}
+
+enum sonde_status snd_launches_new(struct sonde_trace *trace, struct snd_launches **out,
+                                   struct sonde_error *err)
+{
+    enum sonde_status status = snd_launches_wait(trace, out, err);
+
+    return status == SONDE_OK ? snd_launches_finish(out, err) : status;
+}
+
+void snd_launches_free(struct snd_launches *l)
+{
+    if (!l || snd_kept_return(l->trace, l))
+        return;
+    snd_wait_end(l->trace, &l->consumer);
+    snd_launches_release(l);
+    free(l);
 }
 
 void snd_launches_release(struct snd_launches *l)

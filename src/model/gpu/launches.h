@@ -48,19 +48,26 @@ struct snd_launches {
         int64_t  outer_ns, inner_ns;
         uint32_t stack, module;
     } * forwards;
-    uint32_t            forward_count, forward_room;
-    struct snd_assembly assembly;
+    uint32_t             forward_count, forward_room;
+    struct snd_consumer  consumer;
+    struct snd_assembly *assembly; /* while the walk lasts */
+    bool                 is_done;
 };
 
 /*
- * Owns: the caller, until snd_launches_release(), whatever this returns. `l` need not be initialised.
- * `beside` is a consumer of the same walk, after the launches, so that another is not needed. NULL: nobody. The
- * walk is l->assembly's.
+ * In two parts: they wait at the trace for the next walk (snd_wait()), unless there can be none; and are there, which
+ * takes a walk if nobody has made one. An error of the second frees them. Owns: the caller frees *out with
+ * snd_launches_free(); a page of many views has them lent (model/kept.h).
  */
-SND_CHECKED enum sonde_status snd_launches_read(struct snd_launches *l, struct sonde_trace *trace,
-                                                const struct snd_consumer *beside,
-                                                struct sonde_error        *err);
-void                          snd_launches_release(struct snd_launches *l);
+SND_CHECKED enum sonde_status snd_launches_wait(struct sonde_trace   *trace,
+                                                struct snd_launches **out, struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_launches_finish(struct snd_launches **l, struct sonde_error *err);
+/* Both. */
+SND_CHECKED enum sonde_status snd_launches_new(struct sonde_trace *trace, struct snd_launches **out,
+                                               struct sonde_error *err);
+void                          snd_launches_free(struct snd_launches *l); /* or NULL */
+/* What snd_where_now() needs, without launches: frees what belongs to `l`. */
+void snd_launches_release(struct snd_launches *l);
 
 /* The call that launched this work; NULL: it is not in the trace. */
 const struct snd_launch *snd_launch_of(const struct snd_launches *l, uint32_t process,
@@ -75,8 +82,15 @@ const struct snd_open_range *snd_where_caller(const struct snd_lane *lane);
 uint32_t snd_where_now(struct snd_launches *l, const struct snd_lane *lane,
                        const struct snd_open_range *innermost);
 
-/* Passes a parent's call site to its child: for a consumer's open(). */
-void snd_where_inherit(struct snd_open_range *range, const struct snd_open_range *parent);
+/* Passes a parent's call site to its child: the open() of a consumer that asks snd_where_now(). `user` is not used. */
+void snd_where_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent);
+/* Notes a forward operator, to which what runs backward belongs: for its close(). */
+void snd_where_closed(struct snd_launches *l, const struct snd_lane *lane,
+                      const struct snd_open_range *range);
+/* Whether there can be such operators. */
+SND_CHECKED enum sonde_status snd_where_needs_close(struct sonde_trace *trace, bool *needs,
+                                                    struct sonde_error *err);
 
 struct sonde_text snd_where_name(const struct snd_launches *l, const struct snd_where *where);
 struct sonde_text snd_where_module(const struct snd_launches *l, const struct snd_where *where);

@@ -5,8 +5,13 @@
 
 #include "base/count_of.h"
 #include "format/layout.h"
+#include "model/gpu/gpu.h"
 #include "model/highlights/advisor.h"
+#include "model/kept.h"
+#include "model/memory/memory_peaks.h"
+#include "model/samples/sample_counts.h"
 #include "read/reader.h"
+#include "read/walk/kinds.h"
 
 static int by_share(const void *x, const void *y)
 {
@@ -28,37 +33,116 @@ static bool has_heap(const struct sonde_trace *trace)
     return false;
 }
 
-static bool has_work(const struct sonde_trace *trace)
+static enum sonde_status wait_for_gpu(struct snd_advisor *a, struct sonde_error *err)
 {
-    for (uint32_t p = 0; p < trace->process_count; p++)
-        if (trace->processes[p].tables.work_count > 0)
-            return true;
-    return false;
+    for (uint32_t p = 0; p < a->trace->process_count; p++)
+        if (a->trace->processes[p].tables.work_count > 0)
+            return snd_gpu_wait(a->trace, &a->gpu, err);
+    return SONDE_OK;
 }
 
-enum sonde_status snd_advice_find(struct sonde_trace *trace, const struct sonde_summary *summary,
-                                  struct snd_advices *out, struct sonde_error *err)
+static enum sonde_status wait_for_samples(struct snd_advisor *a, struct sonde_error *err)
+{
+    return snd_sample_counts_wait(a->trace, &a->counts, err);
+}
+
+static enum sonde_status wait_for_memory(struct snd_advisor *a, struct sonde_error *err)
+{
+    const struct snd_kinds *kinds;
+    enum sonde_status       st = snd_trace_kinds(a->trace, &kinds, err);
+
+    return st == SONDE_OK && kinds->events[SND_EV_ALLOC]
+               ? snd_memory_wait(a->trace, SONDE_GROUP_MODULE, &a->memory, err)
+               : st;
+}
+
+static void free_advisor(void *advisor)
+{
+    snd_advisor_free(advisor);
+}
+
+enum sonde_status snd_advisor_new(struct sonde_trace *trace, struct snd_advisor **out,
+                                  struct sonde_error *err)
+{
+    static enum sonde_status (*const waits[])(struct snd_advisor *, struct sonde_error *) = {
+        wait_for_gpu, wait_for_samples, wait_for_memory, snd_advise_ranges_wait
+    };
+    enum sonde_status st = SONDE_OK;
+
+    *out = snd_kept_lend(trace, free_advisor, 0);
+    if (*out)
+        return SONDE_OK;
+    struct snd_advisor *advisor = calloc(1, sizeof *advisor);
+    *out = advisor;
+    if (advisor)
+        advisor->trace = trace;
+    if (!advisor || !snd_library_paths_read(&advisor->libraries, trace))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
+    for (size_t i = 0; i < SND_COUNT_OF(waits) && st == SONDE_OK; i++)
+        st = waits[i](advisor, err);
+    if (st != SONDE_OK) {
+        snd_advisor_free(advisor);
+        *out = NULL;
+    }
+    return st;
+}
+
+void snd_advisor_free(struct snd_advisor *advisor)
+{
+    if (!advisor || snd_kept_return(advisor->trace, advisor))
+        return;
+    snd_gpu_free(advisor->gpu);
+    snd_sample_counts_free(advisor->counts);
+    sonde_memory_free(advisor->memory);
+    snd_range_advice_free(advisor->ranges);
+    snd_library_paths_release(&advisor->libraries);
+    free(advisor);
+}
+
+enum sonde_status snd_advisor_finish(struct snd_advisor *advisor, struct sonde_error *err)
+{
+    enum sonde_status st = SONDE_OK;
+
+    if (advisor->is_finished)
+        return SONDE_OK;
+    if (advisor->gpu)
+        st = snd_gpu_finish(&advisor->gpu, err);
+    if (st == SONDE_OK)
+        st = snd_sample_counts_finish(&advisor->counts, err);
+    if (st == SONDE_OK && advisor->memory)
+        st = snd_memory_finish(&advisor->memory, err);
+    if (st == SONDE_OK)
+        st = snd_advise_ranges_finish(advisor, err);
+    advisor->is_finished = st == SONDE_OK;
+    if (st == SONDE_OK)
+        snd_kept_add(advisor->trace, free_advisor, 0, advisor);
+    return st;
+}
+
+enum sonde_status snd_advice_find(struct snd_advisor *advisor, const struct sonde_summary *summary,
+                                  const struct snd_advices **out, struct sonde_error *err)
 {
     const struct sonde_summary_totals *all = sonde_summary_totals(summary);
-    struct snd_advisor advisor = { .trace = trace, .summary = summary, .found = out };
     const struct {
         bool there;
         enum sonde_status (*find)(struct snd_advisor *, struct sonde_error *);
     } finders[] = {
-        { has_work(trace), snd_advise_gpu },    { all->samples > 0, snd_advise_samples },
-        { all->ranges > 0, snd_advise_ranges }, { all->allocs > 0, snd_advise_memory },
-        { has_heap(trace), snd_advise_heap },
+        { advisor->gpu && advisor->gpu->launches, snd_advise_gpu },
+        { all->samples > 0, snd_advise_samples },
+        { all->ranges > 0, snd_advise_ranges },
+        { all->allocs > 0 && advisor->memory, snd_advise_memory },
+        { has_heap(advisor->trace), snd_advise_heap },
     };
-    enum sonde_status st = SONDE_OK;
+    struct snd_advices *found = &advisor->found;
+    enum sonde_status   st = snd_advisor_finish(advisor, err);
 
-    out->count = 0;
-    if (!snd_library_paths_read(&advisor.libraries, trace))
-        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
-    for (size_t i = 0; i < SND_COUNT_OF(finders) && st == SONDE_OK; i++)
+    advisor->summary = summary;
+    for (size_t i = 0; i < SND_COUNT_OF(finders) && st == SONDE_OK && !advisor->is_found; i++)
         if (finders[i].there)
-            st = finders[i].find(&advisor, err);
-    snd_library_paths_release(&advisor.libraries);
-    if (out->count > 1)
-        qsort(out->items, out->count, sizeof out->items[0], by_share);
+            st = finders[i].find(advisor, err);
+    if (st == SONDE_OK && found->count > 1)
+        qsort(found->items, found->count, sizeof found->items[0], by_share);
+    advisor->is_found = st == SONDE_OK;
+    *out = found;
     return st;
 }

@@ -7,6 +7,9 @@
  * advice.def; what it needs of a trace is looked for by a finder of advice_gpu.c, advice_memory.c,
  * advice_ranges.c or advice_samples.c. Nothing is said that the numbers do not carry.
  *
+ * Finders make no walk of their own: what they need waits at the trace (snd_wait()) for the one that the summary makes,
+ * or the model beside it. Only why steps are slow takes another, of a trace that has such steps.
+ *
  * Layer: model. Threads: as the trace.
  */
 #ifndef SND_MODEL_HIGHLIGHTS_ADVICE_H
@@ -38,9 +41,22 @@ struct snd_advices {
     size_t            count;
 };
 
-/* `summary`: of the trace, finished. Errors: SONDE_E_NOMEM and those of the models that it asks. */
-SND_CHECKED enum sonde_status snd_advice_find(struct sonde_trace         *trace,
+struct snd_advisor; /* advisor.h */
+
+/*
+ * Before the walk. Owns: the caller frees *out with snd_advisor_free(), before the trace is closed; a page of many
+ * views has it lent (model/kept.h). Errors: SONDE_E_NOMEM and those of the models that it asks.
+ */
+SND_CHECKED enum sonde_status snd_advisor_new(struct sonde_trace *trace, struct snd_advisor **out,
+                                              struct sonde_error *err);
+/* After it, which is made if nobody has: what others ask of the trace, too, is there from now on. */
+SND_CHECKED enum sonde_status snd_advisor_finish(struct snd_advisor *advisor,
+                                                 struct sonde_error *err);
+/* Then. `summary`: of the trace, finished. `out` is the advisor's. */
+SND_CHECKED enum sonde_status snd_advice_find(struct snd_advisor         *advisor,
                                               const struct sonde_summary *summary,
-                                              struct snd_advices *out, struct sonde_error *err);
+                                              const struct snd_advices  **out,
+                                              struct sonde_error         *err);
+void                          snd_advisor_free(struct snd_advisor *advisor); /* or NULL */
 
 #endif

@@ -27,7 +27,7 @@
 static struct snd_spot find_spot(const struct snd_advisor *advisor, const struct snd_gpu *gpu,
                                  uint32_t device, uint32_t where, uint32_t call, uint32_t frame)
 {
-    const struct snd_where *place = where == SONDE_NONE ? NULL : &gpu->launches.places[where];
+    const struct snd_where *place = where == SONDE_NONE ? NULL : &gpu->launches->places[where];
     struct snd_spot         spot = { .function = { "(not known)", 11 } };
     struct sonde_frame      in;
 
@@ -36,7 +36,7 @@ static struct snd_spot find_spot(const struct snd_advisor *advisor, const struct
     if (frame && sonde_trace_frame(advisor->trace, gpu->devices[device].process, frame, &in))
         return (struct snd_spot){ in.file, in.function, in.first_line ? in.first_line : in.line };
     if (place && place->name != SONDE_NONE)
-        spot.function = snd_where_name(&gpu->launches, place);
+        spot.function = snd_where_name(gpu->launches, place);
     else if (place)
         spot.function = (struct sonde_text){ "code outside of any range", 25 };
     if (spot.function.length == 0 && call != SONDE_NONE) {
@@ -62,7 +62,7 @@ static bool reads_a_value(struct sonde_text name)
 static bool is_item(const struct snd_gpu *gpu, const struct snd_gpu_cause *cause)
 {
     return cause->where != SONDE_NONE &&
-           reads_a_value(snd_where_name(&gpu->launches, &gpu->launches.places[cause->where]));
+           reads_a_value(snd_where_name(gpu->launches, &gpu->launches->places[cause->where]));
 }
 
 static int64_t lost_ns(const struct snd_gpu_cause *cause)
@@ -131,7 +131,7 @@ static struct snd_spot find_launcher(const struct snd_advisor    *advisor,
     struct snd_spot spot = { .function = row->name };
 
     if (row->launched && !snd_spot_of_stack(advisor, row->where.process, row->where.stack, &spot)) {
-        struct sonde_text name = snd_where_name(&kernels->launches, &row->where);
+        struct sonde_text name = snd_where_name(kernels->launches, &row->where);
         spot.function = name.length ? name : row->name;
     }
     return spot;
@@ -241,13 +241,10 @@ static void tell_products(struct snd_advisor *advisor, const struct snd_kernels 
 
 enum sonde_status snd_advise_gpu(struct snd_advisor *advisor, struct sonde_error *err)
 {
-    struct snd_gpu     *gpu;
-    struct snd_kernels *kernels = NULL;
-    enum sonde_status   st = snd_gpu_new(advisor->trace, &gpu, err);
+    const struct snd_gpu *gpu = advisor->gpu;
+    struct snd_kernels   *kernels;
+    enum sonde_status     st = snd_kernels_launched(gpu->launches, &kernels, err);
 
-    if (st != SONDE_OK)
-        return st;
-    st = snd_kernels_new(advisor->trace, 0, 0, &kernels, err);
     uint32_t most = SONDE_NONE; /* the GPU that stood still longest */
     for (uint32_t i = 0; i < gpu->device_count; i++)
         if (most == SONDE_NONE ||
@@ -265,8 +262,6 @@ enum sonde_status snd_advise_gpu(struct snd_advisor *advisor, struct sonde_error
         tell_copies(advisor, &gpu->devices[most], kernels);
         tell_products(advisor, kernels);
     }
-    if (kernels)
-        snd_kernels_free(kernels);
-    snd_gpu_free(gpu);
+    snd_kernels_free(kernels);
     return st;
 }

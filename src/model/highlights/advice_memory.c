@@ -62,16 +62,11 @@ static void tell_fragments(struct snd_advisor *advisor, const struct sonde_memor
 
 enum sonde_status snd_advise_memory(struct snd_advisor *advisor, struct sonde_error *err)
 {
-    struct sonde_memory *memory;
-    enum sonde_status st = sonde_memory_new_by(advisor->trace, SONDE_GROUP_MODULE, 0, &memory, err);
-
-    if (st != SONDE_OK)
-        return st;
-    for (size_t i = 0; i < sonde_memory_device_count(memory); i++) {
-        tell_holder(advisor, memory, (uint32_t)i);
-        tell_fragments(advisor, sonde_memory_device(memory, i));
+    (void)err;
+    for (size_t i = 0; i < sonde_memory_device_count(advisor->memory); i++) {
+        tell_holder(advisor, advisor->memory, (uint32_t)i);
+        tell_fragments(advisor, sonde_memory_device(advisor->memory, i));
     }
-    sonde_memory_free(memory);
     return SONDE_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ranges and steps tell of a program: loading of data, compilation, steps that are slow. One walk. */
+/* What ranges and steps tell of a program: loading of data, compilation, steps that are slow. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,19 +40,28 @@ struct step {
     bool     is_slow;
 };
 
-struct work {
+/* Leaves that are not PLAIN. */
+struct leaf_kind {
+    uint32_t name, stack;
+};
+
+struct snd_range_advice {
     struct snd_advisor *advisor;
     struct named       *names; /* one more than there are */
     uint32_t            name_count;
+    struct leaf_kind   *kinds;
+    uint32_t            kind_count, kind_room;
     struct step        *steps; /* whole ones, by process and start */
     uint32_t            step_count, slow_count;
     int64_t             median_ns, longest_ns;
     uint64_t            longest_number;
+    struct snd_consumer consumer;
+    bool                is_done;
 };
 
 /* ---------------------------------------------------------------------- steps */
 
-static bool read_steps(struct work *w)
+static bool read_steps(struct snd_range_advice *w)
 {
     const struct sonde_summary *summary = w->advisor->summary;
     size_t                      all = sonde_summary_step_count(summary);
@@ -91,7 +100,7 @@ static bool read_steps(struct work *w)
 }
 
 /* The step in which a range began; NULL: none. */
-static const struct step *find_step(const struct work *w, uint32_t process, int64_t ns)
+static const struct step *find_step(const struct snd_range_advice *w, uint32_t process, int64_t ns)
 {
     uint32_t low = 0, high = w->step_count;
 
@@ -128,34 +137,88 @@ static enum sort judge_name(const struct snd_text *name)
     return name->length == sizeof compile - 1 && begins_with(name, compile) ? COMPILE : PLAIN;
 }
 
+static void add_range(struct named *named, uint32_t process, uint32_t stack, int64_t ns)
+{
+    named->total_ns = snd_add(named->total_ns, ns);
+    named->count++;
+    if (ns > named->longest_ns) {
+        named->longest_ns = ns;
+        named->longest_process = process;
+        named->longest_stack = stack;
+    }
+}
+
+static struct named *find_name(const struct snd_range_advice *w, uint32_t name)
+{
+    return &w->names[name < w->name_count ? name : w->name_count];
+}
+
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
-    struct work            *w = user;
     const struct snd_range *r = &range->range;
-    struct named           *named = &w->names[r->name < w->name_count ? r->name : w->name_count];
+    struct named           *named = find_name(user, r->name);
 
     (void)parent;
-    if (r->is_async || (named->sort == PLAIN && w->slow_count == 0))
+    if (named->sort != PLAIN && !r->is_async)
+        add_range(named, lane->process, r->stack, r->total_ns);
+}
+
+static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    struct snd_range_advice *w = user;
+
+    (void)lane;
+    if (find_name(w, shared->name)->sort == PLAIN)
+        return 0;
+    if (!snd_grow(&w->kinds, &w->kind_room, w->kind_count, sizeof *w->kinds))
+        return UINT32_MAX;
+    w->kinds[w->kind_count] = (struct leaf_kind){ shared->name, shared->stack };
+    return ++w->kind_count;
+}
+
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_leaf *known, uint32_t kind,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
+{
+    const struct snd_range_advice *w = user;
+
+    (void)known, (void)above, (void)parent;
+    if (kind > 0)
+        add_range(find_name(w, w->kinds[kind - 1].name), lane->process, w->kinds[kind - 1].stack,
+                  snd_sub(leaf->end_ns, leaf->start_ns));
+}
+
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct snd_range_advice *w = user;
+
+    (void)assembly;
+    w->is_done = true;
+}
+
+/* Of a walk of its own, once it is known which steps are slow. */
+static void on_close_in_step(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                             struct snd_open_range *parent)
+{
+    struct snd_range_advice *w = user;
+    const struct snd_range  *r = &range->range;
+    struct named            *named = find_name(w, r->name);
+    const struct step       *step = r->is_async ? NULL : find_step(w, lane->process, r->start_ns);
+
+    (void)parent;
+    if (!step)
         return;
-    int64_t            self_ns = snd_sub(r->total_ns, r->child_ns);
-    const struct step *step = w->slow_count ? find_step(w, lane->process, r->start_ns) : NULL;
-    named->total_ns = snd_add(named->total_ns, r->total_ns);
-    named->count++;
-    if (step && step->is_slow)
-        named->slow_ns = snd_add(named->slow_ns, self_ns);
-    else if (step)
-        named->usual_ns = snd_add(named->usual_ns, self_ns);
-    if (r->total_ns > named->longest_ns && (named->sort != PLAIN || (step && step->is_slow))) {
-        named->longest_ns = r->total_ns;
-        named->longest_process = lane->process;
-        named->longest_stack = r->stack;
-    }
+    int64_t  self_ns = snd_sub(r->total_ns, r->child_ns);
+    int64_t *sum = step->is_slow ? &named->slow_ns : &named->usual_ns;
+    *sum = snd_add(*sum, self_ns);
+    if (step->is_slow && named->sort == PLAIN)
+        add_range(named, lane->process, r->stack, r->total_ns);
 }
 
 /* ------------------------------------------------------------------ sentences */
 
-static struct snd_spot find_spot(const struct work *w, uint32_t number)
+static struct snd_spot find_spot(const struct snd_range_advice *w, uint32_t number)
 {
     const struct snd_text *name = &w->advisor->trace->names.items[number];
     struct snd_spot        spot;
@@ -166,8 +229,8 @@ static struct snd_spot find_spot(const struct work *w, uint32_t number)
     return spot;
 }
 
-static void tell_loading(struct work *w, const struct named *named, enum snd_pattern pattern,
-                         const char *what, const struct snd_spot *spot)
+static void tell_loading(struct snd_range_advice *w, const struct named *named,
+                         enum snd_pattern pattern, const char *what, const struct snd_spot *spot)
 {
     int64_t span = sonde_summary_totals(w->advisor->summary)->span_ns;
     double  share = snd_percent(named->total_ns, span);
@@ -179,7 +242,7 @@ static void tell_loading(struct work *w, const struct named *named, enum snd_pat
                snd_spot_short(spot, place));
 }
 
-static void tell_sort(struct work *w, uint32_t number)
+static void tell_sort(struct snd_range_advice *w, uint32_t number)
 {
     const struct named *named = &w->names[number];
     int64_t             span = sonde_summary_totals(w->advisor->summary)->span_ns;
@@ -200,7 +263,7 @@ static void tell_sort(struct work *w, uint32_t number)
 }
 
 /* What slow steps do more of than the others, in the mean. */
-static void tell_slow(struct work *w)
+static void tell_slow(struct snd_range_advice *w)
 {
     double   usual = (double)(w->step_count - w->slow_count), slow = (double)w->slow_count;
     double   most = 0, took = 0, usually = 0;
@@ -238,33 +301,71 @@ static void tell_slow(struct work *w)
                snd_amount_time(w->longest_ns).text, more);
 }
 
+enum sonde_status snd_advise_ranges_wait(struct snd_advisor *advisor, struct sonde_error *err)
+{
+    const struct snd_texts  *names = &advisor->trace->names;
+    struct snd_range_advice *w = calloc(1, sizeof *w);
+    bool                     any = false;
+
+    advisor->ranges = w;
+    if (w)
+        w->names = calloc((size_t)names->count + 1, sizeof *w->names);
+    if (!w || !w->names)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
+    w->advisor = advisor;
+    w->name_count = names->count;
+    for (uint32_t i = 0; i < names->count; i++) {
+        w->names[i].sort = judge_name(&names->items[i]);
+        any |= w->names[i].sort != PLAIN;
+    }
+    w->consumer = (struct snd_consumer){ .user = w,
+                                         .any_flops = true,
+                                         .close = on_close,
+                                         .kind = on_kind,
+                                         .leaf = on_leaf,
+                                         .end = on_end };
+    w->is_done = !any;
+    if (any)
+        snd_wait(advisor->trace, &w->consumer);
+    return SONDE_OK;
+}
+
+void snd_range_advice_free(struct snd_range_advice *w)
+{
+    if (!w)
+        return;
+    if (w->advisor)
+        snd_wait_end(w->advisor->trace, &w->consumer);
+    free(w->names);
+    free(w->kinds);
+    free(w->steps);
+    free(w);
+}
+
+enum sonde_status snd_advise_ranges_finish(struct snd_advisor *advisor, struct sonde_error *err)
+{
+    return snd_wait_walk(advisor->trace, advisor->ranges->is_done, err);
+}
+
 enum sonde_status snd_advise_ranges(struct snd_advisor *advisor, struct sonde_error *err)
 {
-    struct work               w = { .advisor = advisor };
-    const struct snd_consumer consumer = { .user = &w, .any_flops = true, .close = on_close };
+    struct snd_range_advice  *w = advisor->ranges;
+    const struct snd_consumer in_steps = { .user = w,
+                                           .any_flops = true,
+                                           .close = on_close_in_step };
     struct snd_assembly       assembly;
-    const struct snd_texts   *names = &advisor->trace->names;
-    bool                      any = false;
     enum sonde_status         st = SONDE_OK;
 
-    w.names = calloc((size_t)names->count + 1, sizeof *w.names);
-    if (!w.names || !read_steps(&w))
+    if (!read_steps(w))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
-    for (uint32_t i = 0; st == SONDE_OK && i < names->count; i++) {
-        w.names[i].sort = judge_name(&names->items[i]);
-        any |= w.names[i].sort != PLAIN;
-    }
-    w.name_count = names->count;
-    if (st == SONDE_OK && (any || w.slow_count > 0)) {
-        st = snd_assemble(&assembly, advisor->trace, SONDE_BY_THREAD, &consumer, 1, err);
+    if (st == SONDE_OK && w->slow_count > 0) {
+        st = snd_assemble(&assembly, advisor->trace, SONDE_BY_THREAD, &in_steps, 1, err);
         snd_assembly_release(&assembly);
-        for (uint32_t i = 0; st == SONDE_OK && i < w.name_count; i++)
-            if (w.names[i].sort != PLAIN && w.names[i].count > 0)
-                tell_sort(&w, i);
-        if (st == SONDE_OK)
-            tell_slow(&w);
     }
-    free(w.names);
-    free(w.steps);
+    for (uint32_t i = 0; st == SONDE_OK && i < w->name_count; i++)
+        if (w->names[i].sort != PLAIN && w->names[i].count > 0)
+            tell_sort(w, i);
+    if (st == SONDE_OK)
+        tell_slow(w);
     return st;
 }

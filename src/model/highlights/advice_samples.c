@@ -40,15 +40,15 @@ struct loads {
 };
 
 struct work {
-    struct snd_advisor      *advisor;
-    struct snd_sample_counts counts;
-    struct snd_mixed_frame  *frames;
-    uint32_t                 main; /* the thread that the program is */
-    int64_t                  running_ns, others_ns, import_ns, lock_ns;
-    uint64_t                 running_samples;
-    struct snd_spots         hot, imports, locks, waiting[WAITS];
-    struct loads             alone, with_workers;
-    bool                     failed;
+    struct snd_advisor             *advisor;
+    const struct snd_sample_counts *counts;
+    struct snd_mixed_frame         *frames;
+    uint32_t                        main; /* the thread that the program is */
+    int64_t                         running_ns, others_ns, import_ns, lock_ns;
+    uint64_t                        running_samples;
+    struct snd_spots                hot, imports, locks, waiting[WAITS];
+    struct loads                    alone, with_workers;
+    bool                            failed;
 };
 
 /* --------------------------------------------------------------------- frames */
@@ -239,8 +239,8 @@ static void add_running(struct work *w, const struct snd_sample_count *row, size
 
 static void add_row(struct work *w, const struct snd_sample_count *row)
 {
-    uint32_t process = w->counts.trace->threads[row->thread].shown.process;
-    size_t   count = snd_mixed_frames(&w->counts.mixed, process, row->stack, row->chain, w->frames,
+    uint32_t process = w->counts->trace->threads[row->thread].shown.process;
+    size_t   count = snd_mixed_frames(&w->counts->mixed, process, row->stack, row->chain, w->frames,
                                       SND_MIXED_FRAMES_MAX);
 
     count = count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX;
@@ -259,15 +259,15 @@ static void add_row(struct work *w, const struct snd_sample_count *row)
 /* The main thread of the process that was sampled longest: what a person waits for. */
 static uint32_t find_main(const struct work *w)
 {
-    const struct sonde_trace *trace = w->counts.trace;
+    const struct sonde_trace *trace = w->counts->trace;
     uint32_t                  best = SONDE_NONE;
 
-    for (uint32_t i = 0; i < w->counts.seen_count; i++) {
-        uint32_t                          number = w->counts.seen[i];
-        const struct sonde_sample_thread *t = &w->counts.threads[number];
+    for (uint32_t i = 0; i < w->counts->seen_count; i++) {
+        uint32_t                          number = w->counts->seen[i];
+        const struct sonde_sample_thread *t = &w->counts->threads[number];
         const struct sonde_thread        *thread = sonde_trace_thread(trace, number);
         if (thread->tid == sonde_trace_process(trace, thread->process)->pid &&
-            (best == SONDE_NONE || t->time_ns > w->counts.threads[best].time_ns))
+            (best == SONDE_NONE || t->time_ns > w->counts->threads[best].time_ns))
             best = number;
     }
     return best;
@@ -313,8 +313,8 @@ static void tell_lock(struct work *w)
     uint32_t                   threads = 0;
     char                       place[SND_SPOT_TEXT];
 
-    for (uint32_t i = 0; i < w->counts.seen_count; i++) {
-        const struct sonde_sample_thread *t = &w->counts.threads[w->counts.seen[i]];
+    for (uint32_t i = 0; i < w->counts->seen_count; i++) {
+        const struct sonde_sample_thread *t = &w->counts->threads[w->counts->seen[i]];
         if (t->gil_wait_ns > 0) {
             awake_ns = snd_add(awake_ns, snd_sub(t->time_ns, t->idle_ns));
             threads++;
@@ -333,7 +333,7 @@ static void tell_lock(struct work *w)
 
 static void tell_waits(struct work *w)
 {
-    int64_t whole_ns = w->main == SONDE_NONE ? 0 : w->counts.threads[w->main].time_ns;
+    int64_t whole_ns = w->main == SONDE_NONE ? 0 : w->counts->threads[w->main].time_ns;
     char    place[SND_SPOT_TEXT];
 
     for (size_t i = 0; i < WAITS; i++) {
@@ -352,7 +352,7 @@ static void tell_waits(struct work *w)
 static void tell_loading(struct work *w, const struct loads *loads, enum snd_pattern pattern,
                          const char *words)
 {
-    int64_t whole_ns = w->main == SONDE_NONE ? 0 : w->counts.threads[w->main].time_ns;
+    int64_t whole_ns = w->main == SONDE_NONE ? 0 : w->counts->threads[w->main].time_ns;
     const struct snd_spot_sum *most = snd_spots_most(&loads->at);
     char                       place[SND_SPOT_TEXT];
 
@@ -371,12 +371,12 @@ static void tell_too_many(struct work *w)
     uint32_t          threads = 0;
 
     if (w->main == SONDE_NONE ||
-        !snd_meta_find(w->counts.trace, sonde_trace_thread(w->counts.trace, w->main)->process,
+        !snd_meta_find(w->counts->trace, sonde_trace_thread(w->counts->trace, w->main)->process,
                        SND_META_MACHINE_CPUS, &value))
         return;
     double cpus = strtod(value.bytes, NULL);
-    for (uint32_t i = 0; i < w->counts.seen_count; i++) {
-        const struct sonde_sample_thread *t = &w->counts.threads[w->counts.seen[i]];
+    for (uint32_t i = 0; i < w->counts->seen_count; i++) {
+        const struct sonde_sample_thread *t = &w->counts->threads[w->counts->seen[i]];
         first = t->first_ns < first ? t->first_ns : first;
         last = t->last_ns > last ? t->last_ns : last;
         int64_t ready = snd_sub(snd_sub(t->time_ns, t->idle_ns), t->gil_wait_ns);
@@ -394,15 +394,15 @@ static void tell_too_many(struct work *w)
 
 enum sonde_status snd_advise_samples(struct snd_advisor *advisor, struct sonde_error *err)
 {
-    struct work w = { .advisor = advisor };
+    struct work       w = { .advisor = advisor, .counts = advisor->counts };
+    enum sonde_status st = SONDE_OK;
 
-    enum sonde_status st = snd_sample_counts_make(&w.counts, advisor->trace, err);
     w.frames = malloc(SND_MIXED_FRAMES_MAX * sizeof *w.frames);
     w.failed = !w.frames;
-    w.main = st == SONDE_OK ? find_main(&w) : SONDE_NONE;
-    for (uint32_t i = 0; st == SONDE_OK && !w.failed && i < w.counts.count; i++)
-        add_row(&w, &w.counts.rows[i]);
-    if (st == SONDE_OK && w.failed)
+    w.main = find_main(&w);
+    for (uint32_t i = 0; !w.failed && i < w.counts->count; i++)
+        add_row(&w, &w.counts->rows[i]);
+    if (w.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
     if (st == SONDE_OK) {
         tell_loading(&w, &w.alone, SND_ADVICE_LOADER_ALONE,
@@ -415,7 +415,6 @@ enum sonde_status snd_advise_samples(struct snd_advisor *advisor, struct sonde_e
         tell_waits(&w);
         tell_too_many(&w);
     }
-    snd_sample_counts_release(&w.counts);
     struct snd_spots *spots[] = { &w.hot, &w.imports, &w.locks, &w.alone.at, &w.with_workers.at };
     for (size_t i = 0; i < SND_COUNT_OF(spots); i++)
         snd_spots_release(spots[i]);

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "read/file/scale.h"
+#include "read/reader.h"
 
-#define STACK_MOST 256 /* frames in which a line of the program is looked for */
+#define FRAMES_MOST 256u /* in which a line of the program is looked for */
 
 static const struct {
     const char *name, *tries;
@@ -44,27 +45,21 @@ const char *snd_spot_short(const struct snd_spot *spot, char text[static SND_SPO
     return text;
 }
 
-static bool is_native(const struct sonde_frame *frame)
-{
-    static const char python[] = ".py";
-    size_t            length = frame->file.length;
-
-    return length > 3 && frame->file.bytes[0] == '/' &&
-           memcmp(frame->file.bytes + length - 3, python, 3) != 0;
-}
-
 bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint32_t stack,
                        struct snd_spot *spot)
 {
-    struct sonde_frame frames[STACK_MOST];
-    size_t count = stack ? sonde_trace_stack(advisor->trace, process, stack, frames, STACK_MOST)
-                         : 0;
+    const struct snd_tables *t = &advisor->trace->processes[process].tables;
+    struct sonde_frame       frame;
 
-    for (size_t i = 0; i < count && i < STACK_MOST; i++)
-        if (snd_library_paths_own(&advisor->libraries, &frames[i], is_native(&frames[i]))) {
-            *spot = (struct snd_spot){ frames[i].file, frames[i].function, frames[i].line };
+    for (uint32_t i = 0; i < FRAMES_MOST && stack != 0 && stack < t->stack_count; i++) {
+        uint32_t id = t->stacks[stack].frame;
+        if (sonde_trace_frame(advisor->trace, process, id, &frame) &&
+            snd_library_paths_own(&advisor->libraries, &frame, snd_frame_is_native(t, id))) {
+            *spot = (struct snd_spot){ frame.file, frame.function, frame.line };
             return true;
         }
+        stack = t->stacks[stack].parent;
+    }
     return false;
 }
 
@@ -108,8 +103,8 @@ void snd_spots_release(struct snd_spots *spots)
 
 static bool is_advised(const struct snd_advisor *advisor, enum snd_pattern pattern)
 {
-    for (size_t i = 0; i < advisor->found->count; i++)
-        if (advisor->found->items[i].pattern == pattern)
+    for (size_t i = 0; i < advisor->found.count; i++)
+        if (advisor->found.items[i].pattern == pattern)
             return true;
     return false;
 }
@@ -121,7 +116,7 @@ void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double sh
 
     if (is_advised(advisor, pattern))
         return;
-    struct snd_advice *advice = &advisor->found->items[advisor->found->count++];
+    struct snd_advice *advice = &advisor->found.items[advisor->found.count++];
     *advice = (struct snd_advice){ .pattern = pattern,
                                    .name = patterns[pattern].name,
                                    .tries = patterns[pattern].tries,

@@ -15,7 +15,13 @@ struct snd_advisor {
     struct sonde_trace         *trace;
     const struct sonde_summary *summary;
     struct snd_library_paths    libraries;
-    struct snd_advices         *found;
+    struct snd_advices          found;
+    bool                        is_finished, is_found;
+    /* What waits for the walk, of finders that have something to look for; else NULL. */
+    struct snd_gpu           *gpu;
+    struct snd_sample_counts *counts;
+    struct sonde_memory      *memory;
+    struct snd_range_advice  *ranges;
 };
 
 /* Where something is. The texts are the trace's. */
@@ -53,6 +59,14 @@ void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double sh
                 const char *link, const struct snd_spot *spot, const char *format, ...)
     SONDE_PRINTF(6, 7);
 
+/* Before the walk, and after it: what only the ranges' finder has. */
+SND_CHECKED enum sonde_status snd_advise_ranges_wait(struct snd_advisor *advisor,
+                                                     struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_advise_ranges_finish(struct snd_advisor *advisor,
+                                                       struct sonde_error *err);
+void                          snd_range_advice_free(struct snd_range_advice *ranges); /* or NULL */
+
+/* Once all is finished. */
 SND_CHECKED enum sonde_status snd_advise_gpu(struct snd_advisor *advisor, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_memory(struct snd_advisor *advisor,
                                                 struct sonde_error *err);

@@ -31,7 +31,8 @@ struct bucket {
 /* When most was held, and how much of it the trace has the allocations of. */
 struct peak {
     int64_t  bytes, now_bytes, time_ns;
-    uint64_t event; /* its number */
+    uint64_t event;  /* its number */
+    uint32_t height; /* a number that each new peak raises */
 };
 
 /*
@@ -48,17 +49,24 @@ struct device {
     int64_t        before_at_peak; /* of before_bytes, what was left */
     int64_t        before_at_end;
     int64_t        reserved_bytes; /* -1: not known yet */
-    uint64_t       peak_event;     /* that of the one that counts */
     int64_t        first_ns, last_ns;
     bool           has_before;
     struct bucket *buckets;
+};
+
+/* What a holder had at a peak: what it has now if the peak is newer than `height`, since it has not changed from then on. */
+struct held {
+    int64_t  bytes;
+    uint64_t count;
+    uint32_t height;
 };
 
 struct holder {
     struct sonde_memory_holder shown;
     int64_t                    now_bytes;
     uint64_t                   now_count;
-    uint32_t                   stack; /* number of its text plus one */
+    struct held                at_peak, at_whole; /* of the device's two peaks */
+    uint32_t                   stack;             /* number of its text plus one */
 };
 
 struct sonde_memory {
@@ -72,13 +80,16 @@ struct sonde_memory {
     uint32_t            free_live; /* plus one: a list through next_free */
     struct snd_map      by_device, by_holder, by_address;
     bool                second;   /* walk */
+    bool                is_done;  /* the first is */
     unsigned            groups;   /* enum sonde_group */
     struct snd_launches launches; /* of places, where holders are grouped by them */
     struct snd_place_texts texts;
-    struct snd_assembly    assembly;
+    struct snd_consumer    consumer; /* of the first walk */
+    struct snd_assembly   *assembly; /* while a walk lasts */
 };
 
-/* Makes holders and points of what was followed; false: memory is out. */
-bool snd_memory_finish(struct sonde_memory *memory);
+/* Makes the holders of what was followed, and points of the buckets; false: memory is out. */
+bool snd_memory_show_holders(struct sonde_memory *memory);
+bool snd_memory_show_points(struct sonde_memory *memory);
 
 #endif

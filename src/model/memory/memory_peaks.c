@@ -2,9 +2,12 @@
 /*
  * model/memory/memory_peaks.c - what memory was live, when it was most, and who held it then.
  *
- * Two walks in the order of time. The first finds the moment of each device's peak, the second
- * stops there and looks who holds it: no copy of the holders is made at every new height.
+ * One walk in the order of time finds the peaks and who holds them: no copy of the holders is made at every new
+ * height, each keeps what it had at the latest when it changes. Points of the course are of equal parts of the time between a device's
+ * first and last event, and so of a second walk, which looks at no ranges.
  */
+#include "model/memory/memory_peaks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +18,7 @@
 
 static void give_up(struct sonde_memory *m)
 {
-    snd_assembly_stop(&m->assembly);
+    snd_assembly_stop(m->assembly);
 }
 
 /* ------------------------------------------------------- devices and holders */
@@ -101,6 +104,8 @@ static uint32_t find_holder(struct sonde_memory *m, uint32_t device, const struc
     if (where.name != NO_RANGE)
         h->shown.name = name_text(m, where.name);
     h->stack = stack;
+    h->at_peak.height = m->devices[device].peak.height;
+    h->at_whole.height = m->devices[device].whole.height;
     return m->holder_count++;
 }
 
@@ -122,6 +127,13 @@ static uint32_t new_live(struct sonde_memory *m)
     return m->live_count++;
 }
 
+/* What it had at the peak, before that changes. */
+static void keep_held(struct held *held, const struct holder *h, const struct peak *peak)
+{
+    if (held->height != peak->height)
+        *held = (struct held){ h->now_bytes, h->now_count, peak->height };
+}
+
 static void change(struct sonde_memory *m, struct device *d, uint32_t holder, int64_t bytes,
                    bool more)
 {
@@ -130,6 +142,8 @@ static void change(struct sonde_memory *m, struct device *d, uint32_t holder, in
     d->now_bytes = snd_add(d->now_bytes, bytes);
     d->now_count += more ? 1 : UINT64_MAX;
     if (h) {
+        keep_held(&h->at_peak, h, &d->peak);
+        keep_held(&h->at_whole, h, &d->whole);
         h->now_bytes = snd_add(h->now_bytes, bytes);
         h->now_count += more ? 1 : UINT64_MAX;
     }
@@ -159,7 +173,7 @@ static void take(struct sonde_memory *m, struct device *d, uint32_t device, stru
     uint32_t slot = new_live(m);
     if (slot == UINT32_MAX)
         return;
-    uint32_t holder = m->second ? find_holder(m, device, lane, innermost) : UINT32_MAX;
+    uint32_t holder = m->second ? UINT32_MAX : find_holder(m, device, lane, innermost);
     m->lives[slot] = (struct live){ .bytes = bytes, .holder = holder };
     if (!snd_map_put(&m->by_address, key, slot))
         give_up(m);
@@ -174,9 +188,9 @@ static void note_height(struct device *d, int64_t ns)
     int64_t whole = snd_add(d->now_bytes, d->earlier_bytes);
 
     if (d->now_bytes > d->peak.bytes)
-        d->peak = (struct peak){ d->now_bytes, d->now_bytes, ns, d->events };
+        d->peak = (struct peak){ d->now_bytes, d->now_bytes, ns, d->events, d->peak.height + 1 };
     if (whole > d->whole.bytes) {
-        d->whole = (struct peak){ whole, d->now_bytes, ns, d->events };
+        d->whole = (struct peak){ whole, d->now_bytes, ns, d->events, d->whole.height + 1 };
         d->shown.reserved_at_peak_bytes = d->reserved_bytes;
     }
 }
@@ -282,20 +296,6 @@ static void note_bucket(struct device *d, int64_t ns)
     b->any = true;
 }
 
-static void note_second(struct sonde_memory *m, struct device *d, uint32_t device, int64_t ns)
-{
-    note_bucket(d, ns);
-    if (d->events != d->peak_event)
-        return;
-    for (uint32_t i = 0; i < m->holder_count; i++) {
-        struct holder *h = &m->holders[i];
-        if (h->shown.device == device) {
-            h->shown.peak_bytes = h->now_bytes;
-            h->shown.peak_count = h->now_count;
-        }
-    }
-}
-
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                       struct snd_open_range *innermost)
 {
@@ -318,7 +318,7 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
             d->earlier_bytes = snd_sub(d->earlier_bytes, bytes);
     }
     if (m->second)
-        note_second(m, d, index, ns);
+        note_bucket(d, ns);
     else
         note_first(d, ns, words, matched, bytes);
 }
@@ -334,7 +334,7 @@ static void choose_peak(struct device *d)
     d->shown.peak_bytes = snd_add(before, peak->bytes);
     d->shown.peak_time_ns = peak->time_ns;
     d->shown.end_bytes = snd_add(d->now_bytes, d->before_at_end);
-    d->peak_event = peak->event;
+    d->shown.end_count = d->now_count;
 }
 
 /* Ready for the second walk: the same course once more. */
@@ -345,8 +345,6 @@ static bool rewind_all(struct sonde_memory *m)
     m->second = true;
     for (uint32_t i = 0; i < m->device_count; i++) {
         struct device *d = &m->devices[i];
-        choose_peak(d);
-        d->shown.end_count = d->now_count;
         d->now_bytes = d->earlier_bytes = 0;
         d->now_count = d->events = 0;
         d->buckets = calloc(BUCKETS, sizeof *d->buckets);
@@ -356,56 +354,96 @@ static bool rewind_all(struct sonde_memory *m)
     return true;
 }
 
-static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                    struct snd_open_range *parent)
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
 {
-    (void)user, (void)lane;
-    snd_where_inherit(range, parent);
+    struct sonde_memory *m = user;
+
+    (void)parent;
+    snd_where_closed(&m->launches, lane, range);
 }
 
-/* The first walk follows sizes alone; the second, who holds them. */
-static enum sonde_status walk(struct sonde_memory *m, struct sonde_error *err)
+static void on_begin(void *user, struct snd_assembly *assembly)
 {
-    const struct snd_consumer consumer = { .user = m,
-                                           .flops = SONDE_FLOPS_NONE,
-                                           .any_flops = true,
-                                           .no_ranges = !m->second,
-                                           .open = m->groups && m->second ? on_open : NULL,
-                                           .memory = on_memory,
-                                           .other = on_other,
-                                           .no_leaves = true };
-    enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, 1,
-                                            err);
+    struct sonde_memory *m = user;
 
-    snd_assembly_release(&m->assembly);
-    return status;
+    m->assembly = m->launches.assembly = assembly;
 }
 
-static enum sonde_status build(struct sonde_trace *trace, unsigned groups, uint32_t stack_depth,
-                               struct sonde_memory **out, struct sonde_error *err)
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct sonde_memory *m = user;
+
+    (void)assembly;
+    m->is_done = true;
+}
+
+static enum sonde_status fail_memory(struct sonde_error *err)
+{
+    return snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
+}
+
+static enum sonde_status make(struct sonde_trace *trace, unsigned groups, uint32_t stack_depth,
+                              struct sonde_memory **out, struct sonde_error *err)
 {
     struct sonde_memory *m = calloc(1, sizeof *m);
+    bool                 backward = false;
 
-    *out = NULL;
+    *out = m;
     if (!m)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
+        return fail_memory(err);
     m->trace = m->launches.trace = trace;
+    enum sonde_status status = groups ? snd_where_needs_close(trace, &backward, err) : SONDE_OK;
+    if (status != SONDE_OK)
+        return status;
     m->groups = groups;
     m->texts.stack_depth = stack_depth;
-    enum sonde_status status = walk(m, err);
-    if (status == SONDE_OK && !rewind_all(m))
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
-    if (status == SONDE_OK && m->device_count > 0 && m->groups != 0)
-        status = snd_launches_read(&m->launches, trace, NULL, err);
-    if (status == SONDE_OK && m->device_count > 0)
-        status = walk(m, err);
-    if (status == SONDE_OK && !snd_memory_finish(m))
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
-    if (status == SONDE_OK)
-        *out = m;
-    else
-        sonde_memory_free(m);
-    return status;
+    m->consumer = (struct snd_consumer){ .user = m,
+                                         .flops = SONDE_FLOPS_NONE,
+                                         .any_flops = true,
+                                         .by_time = true,
+                                         .begin = on_begin,
+                                         .open = groups ? snd_where_open : NULL,
+                                         .close = backward ? on_close : NULL,
+                                         .memory = on_memory,
+                                         .other = on_other,
+                                         .no_leaves = !backward,
+                                         .end = on_end };
+    snd_wait(trace, &m->consumer);
+    return SONDE_OK;
+}
+
+/* Devices, and who holds what of them. */
+static enum sonde_status finish(struct sonde_memory *m, struct sonde_error *err)
+{
+    enum sonde_status status = snd_wait_walk(m->trace, m->is_done, err);
+
+    if (status != SONDE_OK)
+        return status;
+    for (uint32_t i = 0; i < m->device_count; i++)
+        choose_peak(&m->devices[i]);
+    return snd_memory_show_holders(m) ? SONDE_OK : fail_memory(err);
+}
+
+/* The course of each device. */
+static enum sonde_status add_points(struct sonde_memory *m, struct sonde_error *err)
+{
+    const struct snd_consumer second = { .user = m,
+                                         .any_flops = true,
+                                         .by_time = true,
+                                         .no_ranges = true,
+                                         .begin = on_begin,
+                                         .memory = on_memory,
+                                         .other = on_other };
+    struct snd_assembly       assembly;
+
+    if (m->device_count == 0)
+        return SONDE_OK;
+    if (!rewind_all(m))
+        return fail_memory(err);
+    enum sonde_status status = snd_assemble(&assembly, m->trace, SONDE_BY_TIME, &second, 1, err);
+    snd_assembly_release(&assembly);
+    return status == SONDE_OK && !snd_memory_show_points(m) ? fail_memory(err) : status;
 }
 
 static void free_memory(void *memory)
@@ -413,20 +451,69 @@ static void free_memory(void *memory)
     sonde_memory_free(memory);
 }
 
+#define HOLDERS_ALONE ((uint64_t)1 << 63)
+
+/* What memories are told apart by. */
+static uint64_t options_key(unsigned groups, uint32_t stack_depth)
+{
+    return (uint64_t)groups << 32 | (groups & SONDE_GROUP_STACK ? stack_depth : 0);
+}
+
+/* Of one that is made, or lent. */
+static enum sonde_status hand_over(enum sonde_status status, uint64_t key,
+                                   struct sonde_memory **memory)
+{
+    if (status == SONDE_OK) {
+        snd_kept_add((*memory)->trace, free_memory, key, *memory);
+        return SONDE_OK;
+    }
+    sonde_memory_free(*memory);
+    *memory = NULL;
+    return status;
+}
+
+enum sonde_status snd_memory_wait(struct sonde_trace *trace, unsigned groups,
+                                  struct sonde_memory **out, struct sonde_error *err)
+{
+    uint64_t key = options_key(groups, 0);
+
+    *out = snd_kept_lend(trace, free_memory, key); /* points do no harm */
+    if (!*out)
+        *out = snd_kept_lend(trace, free_memory, key | HOLDERS_ALONE);
+    if (*out)
+        return SONDE_OK;
+    enum sonde_status status = make(trace, groups, 0, out, err);
+    if (status != SONDE_OK) {
+        sonde_memory_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+enum sonde_status snd_memory_finish(struct sonde_memory **memory, struct sonde_error *err)
+{
+    if (snd_kept_return((*memory)->trace, *memory))
+        return SONDE_OK;
+    return hand_over(finish(*memory, err), options_key((*memory)->groups, 0) | HOLDERS_ALONE,
+                     memory);
+}
+
 enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups,
                                       uint32_t stack_depth, struct sonde_memory **out,
                                       struct sonde_error *err)
 {
     unsigned used = groups & (SONDE_GROUP_MODULE | SONDE_GROUP_STACK);
-    uint64_t key = (uint64_t)used << 32 | (used & SONDE_GROUP_STACK ? stack_depth : 0);
+    uint64_t key = options_key(used, stack_depth);
 
     *out = snd_kept_lend(trace, free_memory, key);
     if (*out)
         return SONDE_OK;
-    enum sonde_status status = build(trace, used, stack_depth, out, err);
+    enum sonde_status status = make(trace, used, stack_depth, out, err);
     if (status == SONDE_OK)
-        snd_kept_add(trace, free_memory, key, *out);
-    return status;
+        status = finish(*out, err);
+    if (status == SONDE_OK)
+        status = add_points(*out, err);
+    return hand_over(status, key, out);
 }
 
 enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out,

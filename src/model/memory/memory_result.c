@@ -75,12 +75,23 @@ static bool add_before(struct sonde_memory *m, uint32_t device)
     return true;
 }
 
-bool snd_memory_finish(struct sonde_memory *m)
+static void show_peak(const struct sonde_memory *m, struct holder *h)
+{
+    const struct device *d = &m->devices[h->shown.device];
+    const struct held   *held = d->has_before ? &h->at_whole : &h->at_peak;
+    uint32_t             height = d->has_before ? d->whole.height : d->peak.height;
+
+    h->shown.peak_bytes = held->height < height ? h->now_bytes : held->bytes;
+    h->shown.peak_count = held->height < height ? h->now_count : held->count;
+}
+
+bool snd_memory_show_holders(struct sonde_memory *m)
 {
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < m->holder_count; i++) {
         struct holder *h = &m->holders[i];
+        show_peak(m, h);
         h->shown.end_bytes = h->now_bytes;
         h->shown.end_count = h->now_count;
         h->shown.stack = snd_place_text(&m->texts, h->stack);
@@ -94,6 +105,11 @@ bool snd_memory_finish(struct sonde_memory *m)
             return false;
     if (m->holder_count > 0)
         qsort(m->holders, m->holder_count, sizeof *m->holders, compare_holder);
+    return true;
+}
+
+bool snd_memory_show_points(struct sonde_memory *m)
+{
     for (uint32_t i = 0; i < m->device_count; i++)
         for (uint32_t k = 0; k < BUCKETS; k++)
             if (!add_bucket(m, i, &m->devices[i].buckets[k]))
@@ -105,6 +121,7 @@ void sonde_memory_free(struct sonde_memory *m)
 {
     if (!m || snd_kept_return(m->trace, m))
         return;
+    snd_wait_end(m->trace, &m->consumer);
     for (uint32_t i = 0; i < m->device_count; i++)
         free(m->devices[i].buckets);
     free(m->devices);

@@ -68,8 +68,8 @@ static void pass_children(struct snd_range *up, const struct snd_range *r)
 }
 
 /* Hands a range over that is no longer open. `own`: memory that no inner open range has counted. */
-static void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_open_range *r,
-                   struct snd_open_range *parent, int64_t own_cpu, int64_t own_device)
+static inline void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_open_range *r,
+                          struct snd_open_range *parent, int64_t own_cpu, int64_t own_device)
 {
     if (parent) {
         struct snd_range *up = &parent->range;
@@ -387,6 +387,63 @@ static void add_consumer(struct snd_assembly *a, const struct snd_consumer *cons
     a->consumers[a->consumer_count++] = *consumer;
     add_call(&a->opens, consumer->open, consumer->user);
     add_call(&a->closes, consumer->close, consumer->user);
+    if (consumer->leaf) {
+        assert(a->leaf_calls.count < SND_LEAF_CALLS_MAX);
+        a->leaf_calls.items[a->leaf_calls.count].kind = consumer->kind;
+        a->leaf_calls.items[a->leaf_calls.count].call = consumer->leaf;
+        a->leaf_calls.items[a->leaf_calls.count++].user = consumer->user;
+    }
+}
+
+void snd_wait(struct sonde_trace *trace, struct snd_consumer *consumer)
+{
+    struct snd_consumer **last = &trace->waiting;
+
+    while (*last)
+        last = &(*last)->next;
+    *last = consumer;
+    consumer->next = NULL;
+}
+
+void snd_wait_end(struct sonde_trace *trace, const struct snd_consumer *consumer)
+{
+    struct snd_consumer **at = &trace->waiting;
+
+    while (*at && *at != consumer)
+        at = &(*at)->next;
+    if (*at)
+        *at = consumer->next;
+}
+
+enum sonde_status snd_wait_walk(struct sonde_trace *trace, bool done, struct sonde_error *err)
+{
+    struct snd_assembly assembly;
+
+    if (done)
+        return SONDE_OK;
+    enum sonde_status status = snd_assemble(&assembly, trace, SONDE_BY_THREAD, NULL, 0, err);
+    snd_assembly_release(&assembly);
+    return status;
+}
+
+/* Those whose FLOPs this walk counts; the others wait for another. */
+static void list_waiting(struct snd_assembly *a, bool any_flops)
+{
+    struct snd_consumer **at = &a->trace->waiting;
+
+    while (*at) {
+        struct snd_consumer *one = *at;
+        if (!one->any_flops && !any_flops && one->flops != a->flops_mode) {
+            at = &one->next;
+            continue;
+        }
+        if (!one->any_flops) {
+            a->flops_mode = one->flops;
+            any_flops = false;
+        }
+        add_consumer(a, one);
+        *at = one->next;
+    }
 }
 
 /* The list of the walk: who waits at the trace comes first, before others change a range. */
@@ -401,11 +458,8 @@ static void list_consumers(struct snd_assembly *a, const struct snd_consumer *co
         if (!consumers[i].any_flops)
             a->flops_mode = consumers[i].flops;
     }
-    if (a->trace->waiting && !a->as_recorded && (any_flops || a->flops_mode == SONDE_FLOPS_FULL)) {
-        add_consumer(a, a->trace->waiting);
-        a->flops_mode = SONDE_FLOPS_FULL;
-        a->trace->waiting = NULL;
-    }
+    if (!a->as_recorded)
+        list_waiting(a, any_flops);
     for (uint32_t i = 0; i < count; i++)
         add_consumer(a, &consumers[i]);
 }
@@ -425,6 +479,9 @@ static enum sonde_status choose_order(struct snd_assembly *a, enum sonde_order *
     const struct snd_kinds *kinds;
     enum sonde_status       status = SONDE_OK;
 
+    SND_EACH_CONSUMER(a, c)
+    if (c->by_time)
+        *order = SONDE_BY_TIME;
     if (*order == SONDE_BY_THREAD && a->trace->thread_count > 1) {
         status = snd_trace_kinds(a->trace, &kinds, err);
         if (status == SONDE_OK &&
@@ -443,6 +500,10 @@ enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace
     enum sonde_status status = choose_order(a, &order, err);
     if (status == SONDE_OK)
         status = prepare(a, err);
+    if (status == SONDE_OK)
+        SND_EACH_CONSUMER(a, c)
+    if (c->begin)
+        c->begin(c->user, a);
     if (status == SONDE_OK)
         status = snd_walk(trace, order, &a->visitor, &a->stats.walk, err);
     if (status == SONDE_OK && !a->visitor.stop)

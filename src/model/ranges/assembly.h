@@ -92,10 +92,13 @@ struct snd_open_range {
     bool             holds;
     uint32_t         place; /* its number of ancestors, when it closes */
     uint64_t         order; /* of begins over the walk, from 1 */
-    uint32_t         mark;  /* the consumer's own, as is `number` */
+    uint32_t         mark;  /* of one consumer of a walk, its own, as is `number` */
     uint64_t         number;
-    uint32_t         attr_mask; /* the rest only where ranges are handed over as recorded */
-    uint64_t         attrs[SND_RANGE_ATTRS]; /* by key, where attr_mask has the bit */
+    struct {
+        uint32_t module, stack;
+    } around; /* of the ranges that it lies in (snd_where_open()), where it has none itself */
+    uint32_t attr_mask;              /* the rest only where ranges are handed over as recorded */
+    uint64_t attrs[SND_RANGE_ATTRS]; /* by key, where attr_mask has the bit */
 };
 
 /* Memory totals are not clamped: differences of sums are exact. */
@@ -129,12 +132,13 @@ struct snd_lane {
 
 struct snd_assembly;
 
-#define SND_CONSUMERS_MAX 3u /* of one walk: a model, what is beside it, the summary */
+#define SND_CONSUMERS_MAX 9u  /* of one walk: a model, what is beside it, the summary, the advice */
+#define SND_LEAF_CALLS_MAX 4u /* of those that take leaves */
 
 /* What ranges of one call record, or spans of one name, share: once with and once without FLOPs that an outer range has. */
 struct snd_known_leaf {
     double   flops;
-    uint32_t kinds[SND_CONSUMERS_MAX]; /* the consumers' numbers; not asked for until `known` */
+    uint32_t kinds[SND_LEAF_CALLS_MAX]; /* the consumers' numbers; not asked for until `known` */
     bool     known;
     bool     has_sequence; /* each has a number of autograd's */
 };
@@ -156,8 +160,12 @@ struct snd_consumer {
     bool                  as_recorded; /* no range is left out; attributes are kept by key */
     bool                  no_ranges;   /* it looks at none, and memory's may be NULL */
     bool                  no_leaves;   /* it looks at none that has nothing inside */
-    snd_range_fn         *open;
-    snd_range_fn         *close; /* the range is complete */
+    bool                  by_time;     /* events of threads must come in the order of time */
+    struct snd_consumer  *next;        /* of those that wait at the trace */
+    /* The walk begins, and lasts until `end`. */
+    void (*begin)(void *user, struct snd_assembly *assembly);
+    snd_range_fn *open;
+    snd_range_fn *close; /* the range is complete */
     /* Memory allocated (freed: `bytes` negative); `innermost` NULL: outside any range. */
     void (*memory)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                    struct snd_open_range *innermost);
@@ -203,10 +211,19 @@ struct snd_assembly_stats {
 /* Functions of consumers, with their users. */
 struct snd_range_calls {
     uint32_t count;
-    struct {
+    struct snd_range_call {
         snd_range_fn *call;
         void         *user;
     } items[SND_CONSUMERS_MAX];
+};
+
+struct snd_leaf_calls {
+    uint32_t count;
+    struct {
+        uint32_t (*kind)(void *user, const struct snd_lane *lane, const struct snd_range *shared);
+        snd_leaf_fn *call;
+        void        *user;
+    } items[SND_LEAF_CALLS_MAX];
 };
 
 struct snd_assembly {
@@ -214,6 +231,7 @@ struct snd_assembly {
     struct snd_consumer       consumers[SND_CONSUMERS_MAX];
     uint32_t                  consumer_count;
     struct snd_range_calls    opens, closes; /* of them: what is called most */
+    struct snd_leaf_calls     leaf_calls;
     enum sonde_flops_mode     flops_mode;
     bool                      as_recorded;
     struct snd_lane          *lanes;  /* one for each thread of the trace */
@@ -244,10 +262,10 @@ bool snd_share_memory(struct snd_assembly *assembly, struct snd_lane *lane, cons
                       int64_t counted);
 
 /*
- * Walks the trace, once, for the consumers of the list and for the one that waits at the trace
- * (trace->waiting: the summary, on which the ledger under every view is based), if this walk counts
- * FLOPs in full or nobody looks at them: it comes first, and waits no longer. By thread is what a consumer does with: a trace of several threads goes by
- * time all the same where another thread ends a range (END_KEY), or memory is looked at and some is freed.
+ * Walks the trace, once, for the consumers of the list and for those that wait at the trace (snd_wait(): the
+ * summary, on which the ledger under every view is based, and the advice), if this walk counts the FLOPs that
+ * they look at: they come first, and wait no longer. By thread is what a consumer does with: a trace of several threads goes by
+ * time all the same if another consumer needs it, where another thread ends a range (END_KEY), or memory is looked at and some is freed.
  * That is known before the walk begins (kinds.h), so that none starts over. `assembly` need not be initialised; its lanes are there until it is
  * released, which must be done whatever this returns.
  * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
@@ -257,6 +275,14 @@ SND_CHECKED enum sonde_status snd_assemble(struct snd_assembly *assembly, struct
                                            const struct snd_consumer *consumers, uint32_t count,
                                            struct sonde_error *err);
 void                          snd_assembly_release(struct snd_assembly *assembly);
+
+/* Has `consumer` wait at the trace, after those that do already: it is on the list of the next walk. */
+void snd_wait(struct sonde_trace *trace, struct snd_consumer *consumer);
+/* It waits no longer, whether or not there was a walk. */
+void snd_wait_end(struct sonde_trace *trace, const struct snd_consumer *consumer);
+/* Walks for those that wait, if nobody has: `done` tells of the one that asks. */
+SND_CHECKED enum sonde_status snd_wait_walk(struct sonde_trace *trace, bool done,
+                                            struct sonde_error *err);
 
 /*
  * Whether a range that is the only child of another of the same name is a wrapper's, which lists

@@ -87,15 +87,15 @@ static uint32_t span_names(const struct snd_process *process)
 static bool ask_kinds(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
                       struct snd_known_leaf *known)
 {
-    uint32_t *kind = known->kinds;
+    const struct snd_leaf_calls *calls = &a->leaf_calls;
 
     snd_range_judge(a, lane, r);
     known->flops = r->flops;
     known->known = true;
-    SND_EACH_CONSUMER(a, c)
-    {
-        *kind = c->kind ? c->kind(c->user, lane, r) : 0;
-        known->known &= *kind++ != UINT32_MAX;
+    for (uint32_t i = 0; i < calls->count; i++) {
+        known->kinds[i] = calls->items[i].kind ? calls->items[i].kind(calls->items[i].user, lane, r)
+                                               : 0;
+        known->known &= known->kinds[i] != UINT32_MAX;
     }
     if (!known->known)
         snd_assembly_stop(a);
@@ -184,13 +184,9 @@ static bool on_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
                             leaf->is_call ? lane->from->tables.calls[leaf->id].record.arguments
                                           : 0);
     }
-    const uint32_t *kind = known->kinds;
-    SND_EACH_CONSUMER(a, c)
-    {
-        if (c->leaf)
-            c->leaf(c->user, lane, leaf, known, *kind, above, parent);
-        kind++;
-    }
+    for (uint32_t i = 0; i < a->leaf_calls.count; i++)
+        a->leaf_calls.items[i].call(a->leaf_calls.items[i].user, lane, leaf, known, known->kinds[i],
+                                    above, parent);
     return true;
 }
 

@@ -19,8 +19,10 @@
 static inline void snd_range_call(const struct snd_range_calls *calls, struct snd_lane *lane,
                                   struct snd_open_range *range, struct snd_open_range *parent)
 {
-    for (uint32_t i = 0; i < calls->count; i++)
-        calls->items[i].call(calls->items[i].user, lane, range, parent);
+    const struct snd_range_call *end = calls->items + calls->count;
+
+    for (const struct snd_range_call *one = calls->items; one < end; one++)
+        one->call(one->user, lane, range, parent);
 }
 
 static inline struct snd_open_range *snd_innermost(const struct snd_lane *lane)

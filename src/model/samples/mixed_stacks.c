@@ -114,14 +114,6 @@ static bool find_aliases(struct snd_mixed *m)
 
 /* ---------------------------------------------------------------------- walk */
 
-struct ride {
-    struct snd_mixed   *mixed;
-    struct snd_assembly assembly;
-    snd_mixed_fn       *take;
-    void               *user;
-    bool                has_ranges; /* as far as chunks tell: more than the sampler's lane */
-};
-
 static struct snd_key number_of(const struct snd_open_range *range)
 {
     return (struct snd_key){ range->order, 0, 0 };
@@ -167,72 +159,71 @@ static uint32_t chain_of(struct snd_mixed *m, const struct snd_lane *lane,
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
-    struct ride *ride = user;
+    struct snd_mixed *m = user;
 
-    range->mark = chain_of(ride->mixed, lane, range, parent);
-    change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
+    range->mark = chain_of(m, lane, range, parent);
+    change(m, lane->thread, range->range.start_ns, range->mark);
 }
 
 /* It was a frame until it was told; nothing of its own began in between. */
 static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
                          uint8_t key)
 {
-    struct ride *ride = user;
-    bool         is_call = key == SND_ATTR_FRAME && is_in_stacks(ride->mixed, lane, range);
-    bool         is_async = key == SND_ATTR_ASYNC && range->range.is_async;
-    bool         has_depth = key == SND_ATTR_PYTHON_DEPTH && !is_asynchronous(ride->mixed, range);
+    struct snd_mixed *m = user;
+    bool              is_call = key == SND_ATTR_FRAME && is_in_stacks(m, lane, range);
+    bool              is_async = key == SND_ATTR_ASYNC && range->range.is_async;
+    bool              has_depth = key == SND_ATTR_PYTHON_DEPTH && !is_asynchronous(m, range);
 
     if (range->range.hidden || !(is_call || is_async || has_depth) ||
-        (is_async && is_asynchronous(ride->mixed, range)))
+        (is_async && is_asynchronous(m, range)))
         return;
     if (is_async)
-        set_asynchronous(ride->mixed, range);
-    range->mark = ride->mixed->chains[range->mark].parent;
+        set_asynchronous(m, range);
+    range->mark = m->chains[range->mark].parent;
     if (has_depth)
-        range->mark = find_chain(ride->mixed, range->mark, range->range.name,
-                                 range->range.python_depth);
-    change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
+        range->mark = find_chain(m, range->mark, range->range.name, range->range.python_depth);
+    change(m, lane->thread, range->range.start_ns, range->mark);
 }
 
 /* A range that closes around others is no part of the stack any more once they close. */
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
-    struct ride *ride = user;
+    struct snd_mixed *m = user;
 
-    if (!range->range.is_async && ride->mixed->threads[lane->thread].current == range->mark)
-        change(ride->mixed, lane->thread, snd_add(range->range.start_ns, range->range.total_ns),
+    if (!range->range.is_async && m->threads[lane->thread].current == range->mark)
+        change(m, lane->thread, snd_add(range->range.start_ns, range->range.total_ns),
                parent ? parent->mark : 0);
-    if (ride->mixed->failed)
-        snd_assembly_stop(&ride->assembly);
+    if (m->failed)
+        snd_assembly_stop(m->assembly);
 }
 
 static void on_move(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
-    struct ride *ride = user;
-    bool         is_inner = ride->mixed->threads[lane->thread].current == range->mark;
+    struct snd_mixed *m = user;
+    bool              is_inner = m->threads[lane->thread].current == range->mark;
 
-    range->mark = chain_of(ride->mixed, lane, range, parent);
+    range->mark = chain_of(m, lane, range, parent);
     if (is_inner)
-        change(ride->mixed, lane->thread, lane->last_ns, range->mark);
+        change(m, lane->thread, lane->last_ns, range->mark);
 }
 
 /* False ends the walk. */
-static bool give(struct ride *ride, const struct sonde_event *sample, uint32_t chain)
+static bool give(struct snd_mixed *m, const struct sonde_event *sample, uint32_t chain)
 {
-    struct snd_only_gil *only = ride->mixed->trace->only_gil;
+    struct snd_only_gil *only = m->trace->only_gil;
     bool                 held = sample->sample.state & SONDE_SAMPLE_GIL;
 
     if (only && held)
         only->held += sample->sample.count;
     else if (only)
         only->others += sample->sample.count;
-    return (only && !held) || ride->take(ride->user, sample, chain);
+    return (only && !held) || m->take(m->user, sample, chain);
 }
 
 /* Samples in a row: those with one chain together. */
-static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t)
+static bool split(struct snd_mixed *m, struct sonde_event *event, struct snd_mixed_thread *t)
 {
     uint64_t total = event->sample.covered_ns & UINT32_MAX,
              count = event->sample.count ? event->sample.count : 1, given = 0;
@@ -252,7 +243,7 @@ static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed
         part.sample.count = (uint32_t)(i + 1 - first);
         part.sample.covered_ns = (event->sample.covered_ns & ~(uint64_t)UINT32_MAX) | (end - given);
         part.time_ns = event->time_ns - (int64_t)(total - end);
-        if (!give(ride, &part, t->changes[at].chain))
+        if (!give(m, &part, t->changes[at].chain))
             return false;
         given = end;
         first = i + 1;
@@ -265,51 +256,50 @@ static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed
  * Samples between which the thread recorded nothing: what was open when the last stack was read was open
  * for all of them. They were written later, when other ranges were open.
  */
-static bool take_run(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t,
+static bool take_run(struct snd_mixed *m, struct sonde_event *event, struct snd_mixed_thread *t,
                      int64_t read_ns)
 {
     uint32_t at = change_at(t, 0, read_ns);
 
     forget_before(t, at);
-    return give(ride, event, t->changes[0].ns <= read_ns ? t->changes[0].chain : 0);
+    return give(m, event, t->changes[0].ns <= read_ns ? t->changes[0].chain : 0);
 }
 
 /* Older samples, which do not say when they were read: their time is divided evenly. */
-static bool take_sample(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t)
+static bool take_sample(struct snd_mixed *m, struct sonde_event *event, struct snd_mixed_thread *t)
 {
     if (t->count == 1 ||
         event->sample.count > 100000) /* a day of samples in one: its end stands for it */
-        return give(ride, event, t->current);
-    return split(ride, event, t);
+        return give(m, event, t->current);
+    return split(m, event, t);
 }
 
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
-    struct ride       *ride = user;
+    struct snd_mixed  *m = user;
     uint8_t            kind = SND_EVENT_KIND(words[0]);
     struct sonde_event event;
     bool               goes_on;
 
-    if (!snd_is_sample(kind) ||
-        !snd_event_show(ride->mixed->trace, lane->thread, ns, words, &event))
+    if (!snd_is_sample(kind) || !snd_event_show(m->trace, lane->thread, ns, words, &event))
         return;
-    struct snd_mixed_thread *t = &ride->mixed->threads[ride->mixed->threads[event.thread].alias];
+    struct snd_mixed_thread *t = &m->threads[m->threads[event.thread].alias];
     if (t->count == 0)
-        goes_on = give(ride, &event, 0);
+        goes_on = give(m, &event, 0);
     else if (kind == SND_EV_SAMPLE)
-        goes_on = take_sample(ride, &event, t);
+        goes_on = take_sample(m, &event, t);
     else
-        goes_on = take_run(ride, &event, t,
-                           snd_sample_times(ride->mixed->trace, lane->thread, ns, words).read_ns);
+        goes_on = take_run(m, &event, t,
+                           snd_sample_times(m->trace, lane->thread, ns, words).read_ns);
     if (!goes_on)
-        snd_assembly_stop(&ride->assembly);
+        snd_assembly_stop(m->assembly);
 }
 
 static bool on_event(const struct sonde_event *event, void *user)
 {
-    struct ride *ride = user;
+    struct snd_mixed *m = user;
 
-    return event->kind != SONDE_EVENT_SAMPLE || give(ride, event, 0);
+    return event->kind != SONDE_EVENT_SAMPLE || give(m, event, 0);
 }
 
 /* Whether another thread than one wrote events: with the sampler's alone there are no ranges. */
@@ -332,61 +322,83 @@ static bool has_lanes(const struct sonde_trace *trace)
 static void note_asynchronous(void *user, struct snd_lane *lane, struct snd_open_range *range,
                               struct snd_open_range *parent)
 {
-    struct ride *ride = user;
+    struct snd_mixed *m = user;
 
     (void)lane, (void)parent;
     if (range->range.is_async)
-        set_asynchronous(ride->mixed, range);
+        set_asynchronous(m, range);
 }
 
-static enum sonde_status assemble(struct ride *ride, bool has_keys, struct sonde_error *err)
+static void on_begin(void *user, struct snd_assembly *assembly)
 {
-    const struct snd_consumer first = { .user = ride,
-                                        .any_flops = true,
-                                        .close = note_asynchronous };
-    struct snd_consumer       consumer = { .user = ride, .any_flops = true, .other = on_other };
-    enum sonde_status         status = SONDE_OK;
+    struct snd_mixed *m = user;
 
-    if (ride->has_ranges) {
-        consumer.open = on_open;
-        consumer.close = on_close;
-        consumer.move = on_move;
-        consumer.attribute = on_attribute;
-    }
-    if (ride->has_ranges && has_keys) {
-        status = snd_assemble(&ride->assembly, ride->mixed->trace, SONDE_BY_TIME, &first, 1, err);
-        snd_assembly_release(&ride->assembly);
-    }
-    if (status == SONDE_OK) {
-        status = snd_assemble(&ride->assembly, ride->mixed->trace,
-                              ride->has_ranges ? SONDE_BY_TIME : SONDE_BY_THREAD, &consumer, 1,
-                              err);
-        snd_assembly_release(&ride->assembly);
-    }
+    m->assembly = assembly;
+}
+
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct snd_mixed *m = user;
+
+    (void)assembly;
+    m->is_done = true;
+}
+
+/* Ranges that another thread ends are no frames from their begin on: they are looked for in a walk of their own. */
+static enum sonde_status find_asynchronous(struct snd_mixed *m, struct sonde_error *err)
+{
+    struct snd_consumer wanted = { .user = m, .any_flops = true, .close = note_asynchronous };
+    struct snd_assembly assembly;
+    enum sonde_status   status = snd_assemble(&assembly, m->trace, SONDE_BY_TIME, &wanted, 1, err);
+
+    snd_assembly_release(&assembly);
     return status;
+}
+
+enum sonde_status snd_mixed_prepare(struct snd_mixed *m, struct sonde_trace *trace,
+                                    snd_mixed_fn *take, void *user, struct sonde_error *err)
+{
+    const struct snd_kinds *kinds;
+    enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
+
+    *m = (struct snd_mixed){ .trace = trace, .chain_count = 1, .take = take, .user = user };
+    m->is_done = status != SONDE_OK ||
+                 !(kinds->events[SND_EV_SAMPLE] || kinds->events[SND_EV_SAMPLE_RUN]);
+    if (m->is_done)
+        return status;
+    m->threads = calloc((size_t)trace->thread_count + 1, sizeof *m->threads);
+    m->chains = calloc(16, sizeof *m->chains);
+    m->chain_room = 16;
+    if (!m->threads || !m->chains || !find_aliases(m))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    find_python(m);
+    m->consumer = (struct snd_consumer){
+        .user = m, .any_flops = true, .begin = on_begin, .other = on_other, .end = on_end
+    };
+    if (!has_lanes(trace))
+        return SONDE_OK;
+    m->consumer.by_time = true;
+    m->consumer.open = on_open;
+    m->consumer.close = on_close;
+    m->consumer.move = on_move;
+    m->consumer.attribute = on_attribute;
+    return kinds->crossing_end ? find_asynchronous(m, err) : SONDE_OK;
 }
 
 enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace, snd_mixed_fn *take,
                                  void *user, struct sonde_error *err)
 {
-    struct ride             ride = { .mixed = m, .take = take, .user = user };
-    const struct snd_kinds *kinds;
-    enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
+    struct snd_assembly assembly;
+    enum sonde_status   status = snd_mixed_prepare(m, trace, take, user, err);
 
-    *m = (struct snd_mixed){ .trace = trace, .chain_count = 1 };
-    if (status != SONDE_OK || !(kinds->events[SND_EV_SAMPLE] || kinds->events[SND_EV_SAMPLE_RUN]))
+    if (status != SONDE_OK || m->is_done)
         return status;
-    m->threads = calloc((size_t)trace->thread_count + 1, sizeof *m->threads);
-    m->chains = calloc(16, sizeof *m->chains);
-    m->chain_room = 16;
-    m->failed = !m->threads || !m->chains || !find_aliases(m);
-    if (!m->failed)
-        find_python(m);
-    ride.has_ranges = has_lanes(trace);
-    if (!m->failed && (ride.has_ranges || trace->waiting))
-        status = assemble(&ride, kinds->crossing_end, err);
-    else if (!m->failed)
-        status = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &ride, err);
+    if (m->consumer.open || trace->waiting) {
+        status = snd_assemble(&assembly, trace, SONDE_BY_THREAD, &m->consumer, 1, err);
+        snd_assembly_release(&assembly);
+    } else {
+        status = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, m, err);
+    }
     if (status == SONDE_OK && m->failed)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
     return status;

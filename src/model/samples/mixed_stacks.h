@@ -25,6 +25,7 @@
 
 #include "base/error.h"
 #include "base/data/map.h"
+#include "model/ranges/assembly.h"
 #include "sonde/model.h"
 
 /* Open ranges, outermost last: 0 is none. */
@@ -47,6 +48,12 @@ struct snd_mixed_thread {
     uint32_t           count, room;
 };
 
+/*
+ * A sample, as the public walk shows it; its count and time are those of the part that has this chain.
+ * False ends the walk.
+ */
+typedef bool snd_mixed_fn(void *user, const struct sonde_event *sample, uint32_t chain);
+
 struct snd_mixed {
     struct sonde_trace      *trace;
     struct snd_chain        *chains; /* 0: not used */
@@ -54,7 +61,11 @@ struct snd_mixed {
     struct snd_map           by_name;      /* (parent, name, depth in Python) to a chain */
     struct snd_map           asynchronous; /* ranges, by the number of their begin over the walk */
     struct snd_mixed_thread *threads;
-    bool                     failed;
+    snd_mixed_fn            *take;
+    void                    *user; /* of `take` */
+    struct snd_consumer      consumer;
+    struct snd_assembly     *assembly; /* while the walk lasts */
+    bool                     failed, is_done;
 };
 
 /*
@@ -65,16 +76,15 @@ struct snd_only_gil {
     uint64_t held, others;
 };
 /*
- * A sample, as the public walk shows it; its count and time are those of the part that has this chain.
- * False ends the walk.
+ * Makes mixed->consumer, for a walk that somebody makes (snd_wait()); is_done: the trace has no samples. The samples of
+ * one thread come in order. Which ranges are asynchronous must be known before the first sample: where
+ * ranges end by a key, this walks the trace for it. `mixed` need not be initialised, must stay where it is, and must be
+ * released whatever this returns. Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
  */
-typedef bool snd_mixed_fn(void *user, const struct sonde_event *sample, uint32_t chain);
-
-/*
- * Walks the trace: once, or twice where ranges end by a key, since which of them are asynchronous must be known before the
- * first sample. The samples of one thread come in order. `mixed` need not be initialised, and must be released whatever this returns.
- * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
- */
+SND_CHECKED enum sonde_status snd_mixed_prepare(struct snd_mixed *mixed, struct sonde_trace *trace,
+                                                snd_mixed_fn *take, void *user,
+                                                struct sonde_error *err);
+/* The same, and the walk. */
 SND_CHECKED enum sonde_status snd_mixed_walk(struct snd_mixed *mixed, struct sonde_trace *trace,
                                              snd_mixed_fn *take, void *user,
                                              struct sonde_error *err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/kept.h"
 #include "read/reader.h"
 #include "read/file/scale.h"
 
@@ -88,28 +89,98 @@ static bool on_sample(void *user, const struct sonde_event *event, uint32_t chai
 
 /* ---------------------------------------------------------------------- walks */
 
-enum sonde_status snd_sample_counts_make(struct snd_sample_counts *c, struct sonde_trace *trace,
-                                         struct sonde_error *err)
+static void free_counts(void *counts)
 {
-    enum sonde_status status = SONDE_OK;
+    snd_sample_counts_free(counts);
+}
 
-    *c = (struct snd_sample_counts){ .trace = trace };
-    c->threads = calloc((size_t)trace->thread_count + 1, sizeof *c->threads);
-    c->seen = calloc((size_t)trace->thread_count + 1, sizeof *c->seen);
-    c->failed = !c->threads || !c->seen;
-    if (!c->failed)
-        status = snd_mixed_walk(&c->mixed, trace, on_sample, c, err);
-    if (status == SONDE_OK && c->failed)
+/* What --gil shows is not what others ask for. */
+static struct snd_sample_counts *lend(const struct sonde_trace *trace)
+{
+    return trace->only_gil ? NULL : snd_kept_lend(trace, free_counts, 0);
+}
+
+static enum sonde_status make(struct sonde_trace *trace, struct snd_sample_counts **out,
+                              struct sonde_error *err)
+{
+    struct snd_sample_counts *c = calloc(1, sizeof *c);
+
+    *out = c;
+    if (c) {
+        c->trace = trace;
+        c->threads = calloc((size_t)trace->thread_count + 1, sizeof *c->threads);
+        c->seen = calloc((size_t)trace->thread_count + 1, sizeof *c->seen);
+    }
+    return c && c->threads && c->seen
+               ? SONDE_OK
+               : snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+}
+
+static enum sonde_status hand_over(struct snd_sample_counts *c, enum sonde_status status,
+                                   struct snd_sample_counts **out, struct sonde_error *err)
+{
+    if (status == SONDE_OK && (c->failed || c->mixed.failed))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    if (status == SONDE_OK && !c->trace->only_gil)
+        snd_kept_add(c->trace, free_counts, 0, c);
+    if (status != SONDE_OK)
+        snd_sample_counts_free(c);
+    *out = status == SONDE_OK ? c : NULL;
     return status;
 }
 
-void snd_sample_counts_release(struct snd_sample_counts *c)
+enum sonde_status snd_sample_counts_new(struct sonde_trace *trace, struct snd_sample_counts **out,
+                                        struct sonde_error *err)
 {
+    struct snd_sample_counts *c;
+
+    *out = lend(trace);
+    if (*out)
+        return SONDE_OK;
+    enum sonde_status status = make(trace, &c, err);
+    if (status == SONDE_OK)
+        status = snd_mixed_walk(&c->mixed, trace, on_sample, c, err);
+    return hand_over(c, status, out, err);
+}
+
+enum sonde_status snd_sample_counts_wait(struct sonde_trace *trace, struct snd_sample_counts **out,
+                                         struct sonde_error *err)
+{
+    *out = lend(trace);
+    if (*out)
+        return SONDE_OK;
+    enum sonde_status status = make(trace, out, err);
+    if (status == SONDE_OK)
+        status = snd_mixed_prepare(&(*out)->mixed, trace, on_sample, *out, err);
+    if (status == SONDE_OK && !(*out)->mixed.is_done)
+        snd_wait(trace, &(*out)->mixed.consumer);
+    if (status == SONDE_OK)
+        return SONDE_OK;
+    snd_sample_counts_free(*out);
+    *out = NULL;
+    return status;
+}
+
+enum sonde_status snd_sample_counts_finish(struct snd_sample_counts **counts,
+                                           struct sonde_error        *err)
+{
+    struct snd_sample_counts *c = *counts;
+
+    if (snd_kept_return(c->trace, c))
+        return SONDE_OK;
+    return hand_over(c, snd_wait_walk(c->trace, c->mixed.is_done, err), counts, err);
+}
+
+void snd_sample_counts_free(struct snd_sample_counts *c)
+{
+    if (!c || snd_kept_return(c->trace, c))
+        return;
+    snd_wait_end(c->trace, &c->mixed.consumer);
     free(c->rows);
     free(c->threads);
     free(c->seen);
     snd_map_release(&c->index);
     if (c->mixed.trace)
         snd_mixed_release(&c->mixed);
+    free(c);
 }

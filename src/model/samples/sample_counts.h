@@ -35,13 +35,19 @@ struct snd_sample_counts {
 };
 
 /*
- * Walks the trace, once; who rides on the trace's walks (model/ranges/assembly.h) rides on this one.
- * `counts` need not be initialised, and must be released whatever this returns.
- * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
+ * Walks the trace, once. Owns: the caller frees *out with snd_sample_counts_free(); a page of many views has them
+ * lent (model/kept.h). Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED; *out is NULL then.
  */
-SND_CHECKED enum sonde_status snd_sample_counts_make(struct snd_sample_counts *counts,
-                                                     struct sonde_trace       *trace,
-                                                     struct sonde_error       *err);
-void                          snd_sample_counts_release(struct snd_sample_counts *counts);
+SND_CHECKED enum sonde_status snd_sample_counts_new(struct sonde_trace        *trace,
+                                                    struct snd_sample_counts **out,
+                                                    struct sonde_error        *err);
+/* The same in two parts: they wait at the trace for the next walk (snd_wait()), ... */
+SND_CHECKED enum sonde_status snd_sample_counts_wait(struct sonde_trace        *trace,
+                                                     struct snd_sample_counts **out,
+                                                     struct sonde_error        *err);
+/* ... and are there, which takes a walk if nobody has made one. An error frees them. */
+SND_CHECKED enum sonde_status snd_sample_counts_finish(struct snd_sample_counts **counts,
+                                                       struct sonde_error        *err);
+void snd_sample_counts_free(struct snd_sample_counts *counts); /* or NULL */
 
 #endif

@@ -132,25 +132,25 @@ static bool sort_rows(struct work *w)
 enum sonde_status snd_sample_lines_make(struct snd_sample_lines *lines, struct sonde_trace *trace,
                                         struct sonde_error *err)
 {
-    struct work              w = { .lines = lines };
-    struct snd_sample_counts counts;
-    struct snd_mixed_frame  *frames = malloc(SND_MIXED_FRAMES_MAX * sizeof *frames);
+    struct work               w = { .lines = lines };
+    struct snd_sample_counts *counts;
+    struct snd_mixed_frame   *frames = malloc(SND_MIXED_FRAMES_MAX * sizeof *frames);
 
     *lines = (struct snd_sample_lines){ 0 };
-    enum sonde_status st = snd_sample_counts_make(&counts, trace, err);
-    for (uint32_t i = 0; st == SONDE_OK && frames && i < counts.count && !w.failed; i++) {
-        const struct snd_sample_count *row = &counts.rows[i];
+    enum sonde_status st = snd_sample_counts_new(trace, &counts, err);
+    for (uint32_t i = 0; st == SONDE_OK && frames && i < counts->count && !w.failed; i++) {
+        const struct snd_sample_count *row = &counts->rows[i];
         uint32_t                       process = trace->threads[row->thread].shown.process;
         size_t                         count = row->waits ? 0
-                                                          : snd_mixed_frames(&counts.mixed, process, row->stack, row->chain,
-                                                                             frames, SND_MIXED_FRAMES_MAX);
+                                                          : snd_mixed_frames(&counts->mixed, process, row->stack,
+                                                                             row->chain, frames, SND_MIXED_FRAMES_MAX);
         if (!row->waits)
             lines->whole_ns = snd_add(lines->whole_ns, row->time_ns);
         add_stack(&w, row, i, frames, count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX);
     }
     if (st == SONDE_OK && (!frames || w.failed || !sort_rows(&w)))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines of the samples");
-    snd_sample_counts_release(&counts);
+    snd_sample_counts_free(counts);
     snd_map_release(&w.by_place);
     snd_map_release(&w.functions);
     free(w.seen);

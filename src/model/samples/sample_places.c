@@ -11,7 +11,7 @@
 
 struct work {
     struct snd_sample_places *places;
-    struct snd_sample_counts  counts;
+    struct snd_sample_counts *counts;
     struct snd_map            by_address; /* (object, function, address) to a row */
     bool                      failed;
 };
@@ -54,10 +54,10 @@ static void add_place(struct work *w, const struct snd_sample_place *place)
 static void add_row(struct work *w, const struct snd_sample_count *row,
                     struct snd_mixed_frame *frames)
 {
-    struct sonde_trace      *trace = w->counts.trace;
+    struct sonde_trace      *trace = w->counts->trace;
     uint32_t                 process = trace->threads[row->thread].shown.process;
     const struct snd_tables *tables = &trace->processes[process].tables;
-    size_t inner = 0, count = snd_mixed_frames(&w->counts.mixed, process, row->stack, row->chain,
+    size_t inner = 0, count = snd_mixed_frames(&w->counts->mixed, process, row->stack, row->chain,
                                                frames, SND_MIXED_FRAMES_MAX);
 
     w->places->whole_ns = snd_add(w->places->whole_ns, row->time_ns);
@@ -139,15 +139,15 @@ enum sonde_status snd_sample_places_make(struct snd_sample_places *places,
     struct snd_mixed_frame *frames = malloc(SND_MIXED_FRAMES_MAX * sizeof *frames);
 
     *places = (struct snd_sample_places){ 0 };
-    enum sonde_status st = snd_sample_counts_make(&w.counts, trace, err);
-    for (uint32_t i = 0; st == SONDE_OK && frames && i < w.counts.count && !w.failed; i++)
-        if (!w.counts.rows[i].waits)
-            add_row(&w, &w.counts.rows[i], frames);
+    enum sonde_status st = snd_sample_counts_new(trace, &w.counts, err);
+    for (uint32_t i = 0; st == SONDE_OK && frames && i < w.counts->count && !w.failed; i++)
+        if (!w.counts->rows[i].waits)
+            add_row(&w, &w.counts->rows[i], frames);
     if (st == SONDE_OK)
         sort_rows(&w);
     if (st == SONDE_OK && (!frames || w.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the instructions");
-    snd_sample_counts_release(&w.counts);
+    snd_sample_counts_free(w.counts);
     snd_map_release(&w.by_address);
     free(frames);
     return st;

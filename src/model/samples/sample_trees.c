@@ -36,7 +36,7 @@ struct sonde_samples {
     uint32_t                     spot_count, spot_room;
     struct sonde_sample_thread  *threads;
     uint32_t                     thread_count, thread_room;
-    struct snd_sample_counts     counts;
+    struct snd_sample_counts    *counts;
     uint32_t                    *tree_of;  /* by thread or process, plus one; 0: no samples yet */
     struct snd_map               by_stack; /* (root, process, stack and open ranges) to a spot */
     struct snd_map               by_child; /* (parent, place) to a node */
@@ -368,9 +368,9 @@ enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
     enum sonde_status status = make(trace, options, &s, err);
     if (status != SONDE_OK)
         return status;
-    status = snd_sample_counts_make(&s->counts, trace, err);
+    status = snd_sample_counts_new(trace, &s->counts, err);
     if (status == SONDE_OK)
-        status = build(s, &s->counts, err);
+        status = build(s, s->counts, err);
     return hand_over(s, status, out);
 }
 
@@ -384,7 +384,7 @@ enum sonde_status sonde_samples_merge(const struct sonde_samples         *sample
     enum sonde_status status = make(samples->trace, options, &s, err);
     if (status != SONDE_OK)
         return status;
-    return hand_over(s, build(s, &samples->counts, err), out);
+    return hand_over(s, build(s, samples->counts, err), out);
 }
 
 void sonde_samples_free(struct sonde_samples *s)
@@ -398,7 +398,7 @@ void sonde_samples_free(struct sonde_samples *s)
     free(s->tree_of);
     free(s->chain);
     free(s->steps);
-    snd_sample_counts_release(&s->counts);
+    snd_sample_counts_free(s->counts);
     snd_map_release(&s->by_stack);
     snd_map_release(&s->by_child);
     snd_map_release(&s->by_place);

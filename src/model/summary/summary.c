@@ -364,26 +364,16 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
     }
     for (uint32_t i = 0; i < trace->thread_count; i++)
         s->covered_ns[i] = INT64_MIN;
-    trace->waiting = &s->consumer;
+    snd_wait(trace, &s->consumer);
     *out = s;
     return SONDE_OK;
-}
-
-/* No model has walked over the trace. */
-static enum sonde_status walk_alone(struct sonde_summary *s, struct sonde_error *err)
-{
-    struct snd_assembly assembly;
-    enum sonde_status   status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, NULL, 0, err);
-
-    snd_assembly_release(&assembly);
-    return status;
 }
 
 enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct sonde_error *err)
 {
     if (s == s->trace->summary)
         return SONDE_OK;
-    enum sonde_status status = s->is_done ? SONDE_OK : walk_alone(s, err);
+    enum sonde_status status = snd_wait_walk(s->trace, s->is_done, err);
 
     if (status == SONDE_OK && (s->out_of_memory || !snd_steps_measure(&s->steps, s->trace)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
@@ -423,8 +413,7 @@ void sonde_summary_free(struct sonde_summary *s)
     }
     if (s->trace->summary == s)
         s->trace->summary = NULL;
-    if (s->trace->waiting == &s->consumer)
-        s->trace->waiting = NULL;
+    snd_wait_end(s->trace, &s->consumer);
     free(s->threads);
     snd_steps_release(&s->steps);
     free(s->uncounted);

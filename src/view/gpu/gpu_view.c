@@ -144,15 +144,15 @@ static struct snd_cell *put_place(struct snd_doc *doc, struct snd_cell *cell,
                                   const struct snd_gpu *g, uint32_t device, uint32_t where,
                                   uint32_t call, uint32_t frame)
 {
-    const struct snd_where *place = where == SONDE_NONE ? NULL : &g->launches.places[where];
+    const struct snd_where *place = where == SONDE_NONE ? NULL : &g->launches->places[where];
     struct sonde_text       module = { "", 0 };
 
     if (place)
-        module = snd_where_module(&g->launches, place);
-    *cell++ = place ? snd_cell_text(snd_where_name(&g->launches, place)) : snd_cell_none();
+        module = snd_where_module(g->launches, place);
+    *cell++ = place ? snd_cell_text(snd_where_name(g->launches, place)) : snd_cell_none();
     *cell++ = name_cell(g, call);
     *cell++ = module.length > 0 ? snd_cell_text(module) : snd_cell_none();
-    *cell = place ? snd_gpu_line_cell(doc, &g->launches, place) : snd_cell_none();
+    *cell = place ? snd_gpu_line_cell(doc, g->launches, place) : snd_cell_none();
     if (cell->none && frame != 0)
         *cell = function_cell(doc, g->devices[device].process, frame);
     cell++;
@@ -227,7 +227,7 @@ static void add_gap(struct snd_doc *doc, struct snd_table *table, const struct s
     *cell++ = name_cell(g, gap->next);
     *cell++ = gap->asked == SONDE_NONE
                   ? snd_cell_none()
-                  : snd_cell_text(snd_where_name(&g->launches, &g->launches.places[gap->asked]));
+                  : snd_cell_text(snd_where_name(g->launches, &g->launches->places[gap->asked]));
 }
 
 static void add_cause(struct snd_doc *doc, const struct snd_gpu *g,

@@ -96,13 +96,13 @@ static void fill_kernel(struct snd_doc *doc, struct snd_cell *cells,
 static void fill_place(struct snd_doc *doc, struct snd_cell *cells, const struct snd_kernels *k,
                        const struct snd_kernel_row *row)
 {
-    struct sonde_text module = snd_where_module(&k->launches, &row->where);
+    struct sonde_text module = snd_where_module(k->launches, &row->where);
 
-    cells[COLUMN_OPERATOR] = snd_cell_text(snd_where_name(&k->launches, &row->where));
+    cells[COLUMN_OPERATOR] = snd_cell_text(snd_where_name(k->launches, &row->where));
     cells[COLUMN_OPERATORS] = snd_cell_number(row->operators);
     if (module.length > 0)
         cells[COLUMN_MODULE] = snd_cell_text(module);
-    cells[COLUMN_LINE] = snd_gpu_line_cell(doc, &k->launches, &row->where);
+    cells[COLUMN_LINE] = snd_gpu_line_cell(doc, k->launches, &row->where);
 }
 
 static void add_row(struct snd_doc *doc, const struct snd_kernels *k,

@@ -2,10 +2,7 @@
 /* The advice view: patterns of slow programs that the trace has, with numbers, a place, and what to try. */
 #include "view/summary/advice_view.h"
 
-#include <stdlib.h>
-
 #include "base/text/buf.h"
-#include "model/highlights/advice.h"
 #include "view/render/format.h"
 
 #define BOLD "\033[1m"
@@ -22,12 +19,22 @@ const struct snd_column snd_advice_columns[] = {
 };
 const size_t snd_advice_column_count = SND_COUNT_OF(snd_advice_columns);
 
-enum sonde_status snd_advice_rows(struct snd_doc *doc, struct sonde_trace *trace,
+SND_DOC_RELEASE(free_advisor, snd_advisor_free)
+
+enum sonde_status snd_advice_begin(struct snd_doc *doc, struct sonde_trace *trace,
+                                   struct snd_advisor **out, struct sonde_error *err)
+{
+    enum sonde_status st = snd_advisor_new(trace, out, err);
+
+    snd_doc_keep(doc, *out, free_advisor);
+    return st;
+}
+
+enum sonde_status snd_advice_rows(struct snd_doc *doc, struct snd_advisor *advisor,
                                   struct snd_table *table, struct sonde_error *err)
 {
-    struct snd_advices *advices = malloc(sizeof *advices);
-    enum sonde_status   st = advices ? snd_advice_find(trace, doc->summary, advices, err)
-                                     : snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
+    const struct snd_advices *advices;
+    enum sonde_status         st = snd_advice_find(advisor, doc->summary, &advices, err);
 
     for (size_t i = 0; st == SONDE_OK && i < advices->count; i++) {
         const struct snd_advice *advice = &advices->items[i];
@@ -40,7 +47,6 @@ enum sonde_status snd_advice_rows(struct snd_doc *doc, struct sonde_trace *trace
         *cell++ = advice->share > 0 ? snd_cell_real(advice->share) : snd_cell_none();
         *cell = snd_cell_string(snd_doc_format(doc, "%s", advice->link));
     }
-    free(advices);
     return st;
 }
 
@@ -83,9 +89,12 @@ SND_VIEW_BUILD(snd_view_advice)
 {
     (void)options;
     snd_table_init(&doc->rows, snd_advice_columns, snd_advice_column_count);
-    enum sonde_status st = snd_doc_summary(doc, err);
+    struct snd_advisor *advisor;
+    enum sonde_status   st = snd_advice_begin(doc, trace, &advisor, err);
     if (st == SONDE_OK)
-        st = snd_advice_rows(doc, trace, &doc->rows, err);
+        st = snd_doc_summary(doc, err);
+    if (st == SONDE_OK)
+        st = snd_advice_rows(doc, advisor, &doc->rows, err);
     doc->text = put_all;
     return st;
 }

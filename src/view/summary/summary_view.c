@@ -188,7 +188,10 @@ SND_VIEW_BUILD(snd_view_summary)
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     struct sonde_averages *averages = NULL;
-    enum sonde_status      st = sonde_averages_new(trace, NULL, &averages, err);
+    struct snd_advisor    *advisor;
+    enum sonde_status      st = snd_advice_begin(doc, trace, &advisor, err);
+    if (st == SONDE_OK)
+        st = sonde_averages_new(trace, NULL, &averages, err);
     snd_doc_keep(doc, averages, free_averages);
     if (st == SONDE_OK)
         st = snd_doc_summary(doc, err);
@@ -199,7 +202,7 @@ SND_VIEW_BUILD(snd_view_summary)
     add_totals(doc, trace);
     st = add_gpu(doc, trace, err);
     if (st == SONDE_OK)
-        st = snd_advice_rows(doc, trace,
+        st = snd_advice_rows(doc, advisor,
                              snd_doc_section(doc, "advice", SND_ADVICE_TITLE, snd_advice_columns,
                                              snd_advice_column_count),
                              err);
