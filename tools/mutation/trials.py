@@ -3,12 +3,13 @@
 import concurrent.futures
 import hashlib
 import json
+import os
 import pathlib
 import re
 import subprocess
 import time
 
-from mutation.workshop import call, run_limited, suites_of, target_of
+from mutation.workshop import RECORDER, call, run_limited, suites_of, target_of
 
 SONDE, GEN = "src/cli/sonde", "tests/gen/gen"
 # End-to-end tests that read traces of tests/gen or record programs: the longest takes a minute. They run when neither a unit
@@ -41,6 +42,8 @@ class Trial:
         """`program`: where a target of the build lies; `more`: words added to the command."""
         words = [program(word[1]) if isinstance(word, tuple) else word for word in self.words] + list(more)
         named = {name: program(target) for name, target in self.programs.items()}
+        if self.kind == "e2e":  # Python programs are recorded by the installed package, and by this recorder
+            named["LD_LIBRARY_PATH"] = os.path.dirname(program(RECORDER))
         return run_limited(words, folder, {**self.env, **named, **(env or {})}, seconds)
 
     def digest(self):
@@ -67,7 +70,7 @@ def find_trials(tree, build, tests, python):
         trials.append(Trial("golden " + case.parent.name, "golden", ["python3", runner, ("target", SONDE), ("target", GEN), case.parent.name],
                             [case.parent]))
     if python and python.exists():
-        # The package that is installed there records Python programs for the mutant; it is no part of it.
+        # The package that is installed there records Python programs for the mutant; of it, only the recorder is the mutant's.
         package = next(python.parent.parent.glob("lib/python3*/site-packages/sonde"), None)
         env = {"SONDE_PYTHON": str(package)} if package else {}
         for name in E2E:
