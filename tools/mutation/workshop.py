@@ -29,6 +29,14 @@ CHECKED = {"ASAN_OPTIONS": f"detect_stack_use_after_return=1:strict_string_check
            "UBSAN_OPTIONS": "halt_on_error=1"}
 
 
+def can_check(folder):
+    """Whether the compiler has its sanitizers here, and a program with them runs."""
+    source, made = folder / "can_check.c", folder / "can_check"
+    source.write_text("int main(void) { return 0; }\n")
+    done = subprocess.run(["cc", *CHECKS, str(source), "-o", str(made)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return done.returncode == 0 and run_limited([str(made)], folder, CHECKED, 60)[0] == 0
+
+
 def limit(processor_seconds, env):
     resource.setrlimit(resource.RLIMIT_CPU, (processor_seconds, processor_seconds + 2))
     if "ASAN_OPTIONS" not in env:  # its shadow is all of the address space
