@@ -27,6 +27,8 @@ _by_hand = set()     # sources that are step() calls, while they are in use
 _only_counted = False  # the steps so far were begun by optimizers
 _first = None        # the first step that began while this recording was on, once one has
 _undo = []           # what ends the watching of optimizers and profilers
+_is_wrapped = False  # optimizers' steps are counted by watch_new_optimizers: a hook would count them twice
+on_step = None       # of torch/_standby.py: called with the source that ended a step; the number of the next, or None
 
 
 def _forget_in_child():
@@ -67,7 +69,10 @@ def came(source, *, by_hand=False, number=None):
             if by_hand and _record.epoch() != 0 and not _record.under_run():
                 _record.metadata(_record.METADATA["STEPS_BEGAN"], str(number - 1))
             _note_first(number)
-    _record.step(number)
+    if on_step is not None:
+        number = on_step(source)
+    if number is not None:
+        _record.step(number)
 
 
 def _note_first(number):
@@ -95,8 +100,8 @@ def forget(source):
         _came.discard(source)
 
 
-def restart(number=0, by=None):
-    """A recording begins in step `number`, which `by` has begun."""
+def restart(number=0, source=None):
+    """A recording begins in step `number`, which `source` has begun."""
     global _number, _only_counted, _first
     with _lock:
         _number = number
@@ -104,8 +109,8 @@ def restart(number=0, by=None):
         _first = None
         _by_hand.discard(_FUNCTION)
         _came.clear()
-        if by is not None:
-            _came.add(id(by))
+        if source is not None:
+            _came.add(source)
             _note_first(number)
 
 
@@ -119,7 +124,7 @@ def watch_optimizers():
     """Has the step of every optimizer counted, until unwatch()."""
     module = sys.modules.get("torch.optim.optimizer")
     register = getattr(module, "register_optimizer_step_post_hook", None)
-    if register is not None and not _undo:
+    if register is not None and not _undo and not _is_wrapped:
         _undo.append(register(_after_optimizer).remove)
 
 
@@ -133,7 +138,8 @@ def watch_new_optimizers(optimizer, is_compiling):
 
     A hook would come too early for a schedule: it is called inside the range of the step.
     """
-    theirs = optimizer.profile_hook_step
+    global _is_wrapped
+    theirs, _is_wrapped = optimizer.profile_hook_step, True
 
     def profile_hook_step(function):
         inner = theirs(function)

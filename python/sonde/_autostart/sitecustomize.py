@@ -253,6 +253,13 @@ def start_all(starts, probes):
     return start_python(own, probes) if own else tidy
 
 
+def stand_by(torch):
+    """`sonde run --standby`: torch is recorded once `sonde record` asks for it."""
+    load_package()
+    from sonde.torch import _standby
+    _standby.start(os.environ["SONDE_STANDBY"], torch, after_import)
+
+
 def main():
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != HERE]
     probes = set(os.environ.get("SONDE_PROBES", "").split(","))
@@ -263,6 +270,8 @@ def main():
         tell_of_subinterpreter(starts)
     elif os.environ.get("SONDE_TRACE") and not is_helper():
         then = start_all(starts, probes)
+    elif os.environ.get("SONDE_STANDBY") and not is_helper():
+        after_import("torch", stand_by)
     try:
         run_shadowed()
     finally:  # Python reports what it raises, and the program runs

@@ -119,10 +119,12 @@ def detach():
 
 
 def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=False,
-          notes=None, **recording):
-    """Begins a recording with torch in it; `recording`: options of _recording.begin."""
+          notes=None, paused=False, **recording):
+    """Begins a recording with torch in it; `paused`: which marks nothing until it is resumed. `recording`: options of _recording.begin."""
     library()  # may fail, and takes time: before the file is created
     _recording.begin(path, **recording)
+    if paused:  # before operators of other threads can come
+        _record.pause()
     try:
         attach(shapes=shapes, memory=memory, stacks=stacks, modules=modules, overloads=overloads,
                cuda=cuda, notes=notes, more_flags=_record.TORCH_OPEN_FRAMES)

@@ -171,7 +171,7 @@ def begin_in_step(owner, number):
     """A recording of `owner`'s has begun in this step; False if the recording is another's."""
     if not _recording.is_its_own(owner):
         return False
-    _steps.restart(number, owner)
+    _steps.restart(number, id(owner))
     _record.step(number)
     return True
 

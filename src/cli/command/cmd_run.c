@@ -27,6 +27,7 @@
 #include "cli/run/run_folder.h"
 #include "cli/run/run_name.h"
 #include "cli/run/run_others.h"
+#include "cli/run/run_standby.h"
 
 #define AT(member) offsetof(struct snd_run_args, member)
 #define SHOWN(member) AT(after.shown.member)
@@ -57,6 +58,9 @@ static const struct snd_option options[] = {
       "record some steps: wait=N,warmup=N,active=N,repeat=N,skip_first=N,"
       "skip_first_wait=N",
       SND_OPTION_TEXT, AT(schedule), 0 },
+    { 0, "standby", NULL,
+      "record nothing until `sonde record` asks the program's PyTorch processes to",
+      SND_OPTION_FLAG, AT(standby), 0 },
     { 0, "roof", NULL,
       "measure what this machine can do at most (0.2 s, before the program), for --view roofline",
       SND_OPTION_FLAG, AT(roof), 0 },
@@ -259,6 +263,10 @@ static int run_checked(const struct snd_command *self, struct snd_run_args *args
     struct snd_child    child = { 0 };
     int                 status;
 
+    if (args->standby) {
+        status = snd_run_standby_check(self, args);
+        return status < 0 ? snd_run_standby(args, name.name, name.length, program) : status;
+    }
     if (!snd_after_run_place(&args->after, name.name, name.length, &path))
         return run_unrecorded(program);
     args->probes.functions |= args->probes.per_function; /* whose counters they are */

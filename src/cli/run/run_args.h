@@ -17,7 +17,7 @@ struct snd_run_args {
     const char            *schedule;
     uint64_t               max_size;
     int64_t                repeat;
-    bool                   keep_last, quiet, verbose, roof;
+    bool                   keep_last, quiet, verbose, roof, standby;
     struct snd_run_probes  probes;
     struct snd_after_run   after;
     struct snd_run_parents parents;
