@@ -31,7 +31,7 @@ def address(page, *parts):
 def reopen(shown, hash_):
     """The same address in a page that is new: what a person gets who is sent it."""
     shown.page.evaluate("location.reload()")
-    shown.page.wait_for_function("document.documentElement.dataset.ready")
+    wait_until(shown.page, "document.documentElement.dataset.ready")
     assert shown.page.evaluate("location.hash") == hash_
     return shown.page
 
