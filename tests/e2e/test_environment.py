@@ -101,7 +101,7 @@ def test_one_that_is_not_written_out_is_refused():
 
 
 # Options of `sonde run` that together set every variable that it sets for a program.
-SETTING = [["--heap"], ["--gpu"], ["--counters", "--per-range", "--per-function"], ["--roof"], ["--schedule", "active=1"], ["--standby"],
+SETTING = [["--standby"], ["--heap"], ["--gpu"], ["--counters", "--per-range", "--per-function"], ["--roof"], ["--schedule", "active=1"],
            ["--max-size", "1M", "--keep-last"], ["--lines", "f", "--line-memory", "f", "--sample=50"]]
 
 
