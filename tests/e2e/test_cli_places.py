@@ -189,6 +189,32 @@ def test_a_daemon_is_recorded_to_its_end(tmp_path):
         raise AssertionError(rows)
 
 
+MANY = """\
+import os, signal
+for _ in range(150):
+    if os.fork() == 0:
+        signal.pause()
+print(flush=True)
+signal.pause()
+"""
+
+
+def test_older_processes_are_not_looked_into(tmp_path):
+    """None of them records into a folder that is younger: their variables and mappings cost more than all else at the end."""
+    older = subprocess.Popen([sys.executable, "-S", "-c", MANY], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        older.stdout.readline()
+        count = sum(name.isdigit() for name in os.listdir("/proc"))
+        run = subprocess.Popen([SONDE, "run", "-o", tmp_path / "t.sonde", "--", "true"], stderr=subprocess.DEVNULL)
+        os.waitid(os.P_PID, run.pid, os.WEXITED | os.WNOWAIT)
+        counts = dict(line.split(": ") for line in pathlib.Path(f"/proc/{run.pid}/io").read_text().splitlines())
+        assert run.wait() == 0
+    finally:
+        os.killpg(older.pid, signal.SIGKILL)
+        older.wait()
+    assert int(counts["syscr"]) < 3 * count + 300  # two to read when a process began; four and more to look into it
+
+
 def test_a_daemon_is_seen_among_many_processes(tmp_path):
     """It forks and ends while the list of processes is gone through, which takes a while: its child is not in it."""
     others = [subprocess.Popen(["sleep", "100"]) for _ in range(300)]

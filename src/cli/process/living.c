@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/data/map.h"
 #include "base/text/buf.h"
 
 #define LOOK_NS 10000000
@@ -89,50 +90,83 @@ static bool has_vanished(const char *pid, struct sonde_buffer *text)
     return !at || sscanf(at + 1, " %c", &state) != 1 || state == 'Z' || state == 'X';
 }
 
-/* The result of one look at all processes. */
+/* What is looked for, and the result of one look at all processes. */
 struct look {
-    size_t count;
-    bool   vanished; /* some ended meanwhile, and may have left children that were not seen */
+    const char          *folder, *variable;
+    unsigned long long   since; /* older processes are none of ours; 0: any may be */
+    struct sonde_buffer *text;
+    size_t               count;
+    bool vanished; /* some ended meanwhile, and may have left children that were not seen */
+    /* Those that are older, by rising number: not looked at again. */
+    int     *older;
+    uint32_t older_count, older_room;
 };
 
-static bool is_of(const char *pid, const char *folder, const char *variable,
-                  unsigned long long since, struct sonde_buffer *text, struct look *look)
+static int compare_pids(const void *a, const void *b)
 {
-    read_all(pid, "environ", text);
-    bool is = names_folder(text, variable);
-    if (text->length == 0 && has_vanished(pid, text)) {
+    int x = *(const int *)a, y = *(const int *)b;
+
+    return (x > y) - (x < y);
+}
+
+/*
+ * Whether it is older than the run, and so none of its processes: nearly all of a machine's are, and their variables
+ * and mappings, which cost more to read, are not looked at.
+ */
+static bool is_older(const char *pid, struct look *look)
+{
+    int number = atoi(pid);
+
+    if (look->since == 0)
+        return false;
+    if (look->older &&
+        bsearch(&number, look->older, look->older_count, sizeof number, compare_pids))
+        return true;
+    unsigned long long start = read_start(pid, look->text);
+    if (start == 0 || start >= look->since)
+        return false;
+    bool rises = look->older_count == 0 || look->older[look->older_count - 1] < number;
+    if (rises && snd_grow(&look->older, &look->older_room, look->older_count, sizeof number))
+        look->older[look->older_count++] = number;
+    return true;
+}
+
+static bool is_of(const char *pid, struct look *look)
+{
+    if (is_older(pid, look))
+        return false;
+    read_all(pid, "environ", look->text);
+    bool is = names_folder(look->text, look->variable);
+    if (look->text->length == 0 && has_vanished(pid, look->text)) {
         look->vanished = true;
         return false;
     }
-    if (!is && (since == 0 || read_start(pid, text) >= since)) {
-        read_all(pid, "maps", text);
-        is = holds(text, folder);
+    if (!is) {
+        read_all(pid, "maps", look->text);
+        is = holds(look->text, look->folder);
     }
-    return is && !is_helper(pid, text);
+    return is && !is_helper(pid, look->text);
 }
 
-static struct look look_once(const char *folder, unsigned long long since)
+static void look_once(struct look *look)
 {
-    struct sonde_buffer text = { 0 }, variable = { 0 };
-    struct look         look = { 0 };
-    DIR                *dir = opendir("/proc");
-    bool                seen = false;
+    DIR *dir = opendir("/proc");
+    int  self = getpid();
+    bool seen = false;
 
-    snd_buf_format(&variable, "SONDE_TRACE=%s", folder);
-    for (struct dirent *entry; dir && !variable.failed && (entry = readdir(dir)) != NULL;) {
+    look->count = 0;
+    look->vanished = false;
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
         seen = true;
-        if (atoi(entry->d_name) != (int)getpid())
-            look.count += is_of(entry->d_name, folder, variable.bytes, since, &text, &look);
+        if (atoi(entry->d_name) != self)
+            look->count += is_of(entry->d_name, look);
     }
     if (dir)
         closedir(dir);
-    sonde_buffer_release(&text);
-    sonde_buffer_release(&variable);
     if (!seen)
-        look.count = SND_LIVING_UNKNOWN;
-    return look;
+        look->count = SND_LIVING_UNKNOWN;
 }
 
 /*
@@ -141,10 +175,20 @@ static struct look look_once(const char *folder, unsigned long long since)
  */
 static size_t count_since(const char *folder, unsigned long long since)
 {
-    struct look look = look_once(folder, since);
+    struct sonde_buffer text = { 0 }, variable = { 0 };
+    struct look         look = { .folder = folder, .since = since, .text = &text };
 
+    snd_buf_format(&variable, "SONDE_TRACE=%s", folder);
+    look.variable = snd_buf_string(&variable);
+    if (variable.failed)
+        look.count = SND_LIVING_UNKNOWN;
+    else
+        look_once(&look);
     for (int i = 0; i < LISTS_MOST && look.count == 0 && look.vanished; i++)
-        look = look_once(folder, since);
+        look_once(&look);
+    free(look.older);
+    sonde_buffer_release(&text);
+    sonde_buffer_release(&variable);
     return look.count;
 }
 

@@ -228,23 +228,11 @@ static void add_shapes(struct writer *w, uint32_t process, uint32_t shapes)
     }
 }
 
-static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
-                     const struct snd_range *r)
+/* What most queries look at. */
+static void add_times(struct writer *w, const struct snd_lane *lane, const struct snd_range *r)
 {
-    struct writer         *w = user;
     const struct snd_text *name = &w->trace->names.items[r->name];
 
-    (void)id;
-    if (w->stopped)
-        return false;
-    struct step *step = find_step(w, lane->process, r->start_ns);
-    if (step && w->wanted & SND_SQL_ONLY(steps)) {
-        step->ranges++;
-        step->compiles |= snd_steps_is_compilation(name->bytes, name->length);
-    }
-    write_stack(w, lane->process, r->stack);
-    if (!(w->wanted & SND_SQL_ONLY(ranges)))
-        return true;
     add_number(w, lane->process);
     add_number(w, lane->thread);
     add_text(w, (struct sonde_text){ name->bytes, name->length });
@@ -252,6 +240,11 @@ static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
     add_number(w, r->total_ns);
     add_number(w, snd_sub(r->total_ns, r->child_ns));
     add_number(w, r->node);
+}
+
+static void add_details(struct writer *w, const struct snd_lane *lane, const struct snd_range *r,
+                        const struct step *step)
+{
     if (step)
         add_number(w, (int64_t)step->number);
     else
@@ -272,6 +265,34 @@ static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
     add_number(w, snd_sub(r->cpu_bytes, r->child_cpu_bytes));
     add_number(w, r->device_bytes);
     add_number(w, snd_sub(r->device_bytes, r->child_device_bytes));
+}
+
+static void note_range(const struct writer *w, struct step *step, const struct snd_range *r)
+{
+    const struct snd_text *name = &w->trace->names.items[r->name];
+
+    step->ranges++;
+    step->compiles |= snd_steps_is_compilation(name->bytes, name->length);
+}
+
+static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
+                     const struct snd_range *r)
+{
+    struct writer *w = user;
+
+    (void)id;
+    if (w->stopped)
+        return false;
+    struct step *step = find_step(w, lane->process, r->start_ns);
+    if (step && w->wanted & SND_SQL_ONLY(steps))
+        note_range(w, step, r);
+    if (r->stack)
+        write_stack(w, lane->process, r->stack);
+    if (!(w->wanted & SND_SQL_ONLY(ranges)))
+        return true;
+    add_times(w, lane, r);
+    if (w->columns >= SND_SQL_COLUMN(ranges, step)) /* that one, or another after it */
+        add_details(w, lane, r, step);
     end_row(w, SND_TABLE_ranges);
     return !w->stopped;
 }
@@ -387,14 +408,11 @@ static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
     const struct snd_consumer beside = {
         .user = w, .any_flops = true, .memory = on_memory, .other = on_other, .row = on_range
     };
-    struct sonde_averages *averages = NULL;
 
     w->steps = calloc((size_t)w->trace->process_count + 1, sizeof *w->steps);
     if (!w->steps)
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
-    enum sonde_status st = snd_averages_beside(w->trace, NULL, &beside, &averages, err);
-    sonde_averages_free(averages);
-    return st;
+    return snd_averages_beside(w->trace, NULL, &beside, NULL, err);
 }
 
 /* --------------------------------------------------------------------- the rest */

@@ -81,7 +81,7 @@ SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned w
                                            snd_sql_row_fn *row, void *user,
                                            struct sonde_error *err);
 
-/* The same of one table. Of columns that are not in `columns`, bits by number, values may be null all the same. */
+/* The same of one table. Values of columns that are not in `columns`, bits by number, are of no meaning. */
 SND_CHECKED enum sonde_status snd_sql_table_rows(struct sonde_trace   *trace,
                                                  enum snd_sql_table_id table, uint32_t columns,
                                                  snd_sql_row_fn *row, void *user,

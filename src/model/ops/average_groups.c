@@ -283,8 +283,12 @@ static bool has_more(const struct snd_range *r)
 void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
                        const struct snd_range *r, bool is_top)
 {
+    if (a->only_beside) {
+        if (!a->beside->row(a->beside->user, 0, lane, r))
+            a->assembly.visitor.stop = true;
+        return;
+    }
     int64_t self_ns = snd_sub(r->total_ns, r->child_ns);
-
     a->totals.self_ns = snd_add(a->totals.self_ns, self_ns);
     a->totals.has_shapes |= r->shapes != 0;
     a->totals.has_stacks |= r->stack != 0;

@@ -229,7 +229,7 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
         consumers[1] = *a->beside;
     status = snd_assemble(&a->assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD,
                           consumers, a->beside ? 2 : 1, err);
-    if (status == SONDE_OK)
+    if (status == SONDE_OK && !a->only_beside)
         count_rest(a);
     a->totals.events = a->assembly.stats.walk.events;
     a->totals.ranges = a->assembly.stats.ranges;
@@ -286,7 +286,8 @@ enum sonde_status snd_averages_beside(struct sonde_trace                  *trace
     static const struct sonde_averages_options by_name = SONDE_AVERAGES_OPTIONS_INIT;
     struct sonde_averages_options              used = options ? *options : by_name;
 
-    *out = NULL;
+    if (out)
+        *out = NULL;
     if (used.groups & (SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE))
         return snd_fail(err, SONDE_E_ARGUMENT,
                         "averages cannot be grouped by operator, grid or device: those are groups "
@@ -301,8 +302,9 @@ enum sonde_status snd_averages_beside(struct sonde_trace                  *trace
     a->trace = trace;
     a->options = used;
     a->beside = beside;
+    a->only_beside = !out;
     enum sonde_status status = walk(a, err);
-    if (status != SONDE_OK) {
+    if (status != SONDE_OK || !out) {
         sonde_averages_free(a);
         return status;
     }

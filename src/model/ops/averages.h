@@ -103,8 +103,9 @@ struct sonde_averages {
     struct snd_assembly         assembly;
     struct snd_torch_gpu        gpu;
     struct snd_average_shown   *shown;
-    const struct snd_consumer  *beside; /* or NULL; while the walk lasts */
-    struct snd_average_kind    *kinds;  /* of leaves */
+    const struct snd_consumer  *beside;      /* or NULL; while the walk lasts */
+    bool                        only_beside; /* nobody else looks at the rows: none are made */
+    struct snd_average_kind    *kinds;       /* of leaves */
     uint32_t                    kind_count, kind_room;
 };
 
@@ -116,7 +117,10 @@ static inline uint32_t snd_average_id(const struct sonde_averages  *a,
                                   : row->group * 4 + (uint32_t)row->user * 2 + row->on_device;
 }
 
-/* As sonde_averages_new(), by time; `beside`, or NULL, is a consumer of the same walk, which has the rows of ranges. */
+/*
+ * As sonde_averages_new(), by time; `beside`, or NULL, is a consumer of the same walk, which has the rows of ranges.
+ * `out` NULL: it is the only one who wants them, and has 0 for their numbers.
+ */
 SND_CHECKED enum sonde_status snd_averages_beside(struct sonde_trace                  *trace,
                                                   const struct sonde_averages_options *options,
                                                   const struct snd_consumer           *beside,
