@@ -9,6 +9,7 @@
 #include "base/text/unknown_name.h"
 #include "export/encode/gzip.h"
 #include "model/counters/stack_counters.h"
+#include "model/ranks/host_clocks.h"
 #include "model/samples/mixed_stacks.h"
 #include "read/reader.h"
 #include "snd_config.h"
@@ -204,6 +205,8 @@ enum sonde_status sonde_export_folder(struct sonde_trace *trace, const char *for
         st = snd_fail(err, SONDE_E_ARGUMENT, "the format '%.60s' is not a folder", format);
     if (st == SONDE_OK)
         st = check_stacks(exporter, &used, err);
+    if (st == SONDE_OK)
+        st = snd_host_clocks_align(trace, err);
     return st == SONDE_OK ? exporter->folder(trace, &used, path, err) : st;
 }
 
@@ -222,6 +225,9 @@ enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
     if (exporter->info.missing)
         return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot write %s: %s", format,
                         exporter->info.missing);
+    st = snd_host_clocks_align(trace, err);
+    if (st != SONDE_OK)
+        return st;
     return used.gzip ? run_gzip(exporter, trace, &used, sink, err)
                      : run(exporter, trace, &used, sink, snd_sink_is_fd(sink), err);
 }

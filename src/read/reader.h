@@ -143,6 +143,7 @@ struct snd_kept;
 struct snd_kinds;
 struct snd_consumer;
 struct snd_only_gil;
+struct snd_host_clocks;
 
 struct sonde_trace {
     struct snd_process       *processes;
@@ -161,6 +162,8 @@ struct sonde_trace {
     struct snd_only_gil *only_gil; /* of samples, those alone that held the lock; or NULL */
     struct sonde_summary
         *summary; /* finished, for all that ask for one (model/summary/summary.h), or NULL */
+    struct snd_host_clocks
+        *host_clocks;      /* how they were aligned (model/ranks/host_clocks.h); NULL: not yet */
     struct snd_kept *kept; /* models to be lent (model/kept.h) */
     bool             keeps;
     uint32_t         walks; /* over all events that went to the end: tests count them */
@@ -188,6 +191,15 @@ size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint3
 /* The innermost frame of a stack, which `*id` is without then; false: there is none. */
 bool snd_stack_next(const struct sonde_trace *trace, uint32_t process, uint32_t *id,
                     struct sonde_frame *frame);
+
+/*
+ * Bends the axis of a process, once: its events, threads, begin and end. `bends` are copied; where they turn by more than
+ * 1/500 they are made to turn less, so that times stay in order. False: memory is out.
+ */
+SND_CHECKED bool snd_axis_bend(struct sonde_trace *trace, uint32_t process,
+                               const struct snd_scale_bend *bends, uint32_t count);
+/* Moves the axis of all so that the first process begins at 0 again, and forgets what was read by the old one. */
+void snd_axis_begin_again(struct sonde_trace *trace);
 
 /* ------------------------------------------------ steps of opening, in this order */
 

@@ -7,6 +7,7 @@
 #include "base/text/unknown_name.h"
 #include "format/layout.h"
 #include "model/counters/run_counters.h"
+#include "model/ranks/host_clocks.h"
 #include "model/samples/mixed_stacks.h"
 #include "model/summary/summary.h"
 #include "read/reader.h"
@@ -188,6 +189,8 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
 {
     enum sonde_status st = refuse_groups(view, options->groups, err);
 
+    if (st == SONDE_OK)
+        st = snd_host_clocks_align(trace, err);
     if (st == SONDE_OK)
         st = snd_summary_begin(trace, &doc->summary, err);
     doc->empty = sonde_view_absence(trace, view->info.name);

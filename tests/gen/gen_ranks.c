@@ -22,7 +22,8 @@ enum wrong {
     KILLED,
     MISMATCH,
     OCCASIONAL,
-    UNNUMBERED
+    UNNUMBERED,
+    CLOCKS /* nothing; but the second host's clock is 2.5 s ahead */
 };
 
 static const char describes[] = "{\"Collective name\": \"allreduce_\", \"Group size\": 4, \"In msg "
@@ -52,14 +53,16 @@ static void begin_scoped(struct rank *r, uint64_t ns, uint32_t name, uint64_t sc
     synth_attr(r->s, r->main, SND_ATTR_SCOPE, scope);
 }
 
-static struct rank make_rank(const char *path, uint32_t number)
+static struct rank make_rank(const char *path, uint32_t number, enum wrong wrong)
 {
+    bool                 is_ahead = wrong == CLOCKS && number >= 2;
     struct synth_options options = { .pid = 5000 + number,
                                      .parent_pid = 4999,
                                      .rank = number,
                                      .world_size = RANKS,
                                      .host = number < 2 ? "node0" : "node1",
-                                     .start_ns = number * 1000 };
+                                     .boot_id = is_ahead ? 0xb008 : 0,
+                                     .start_ns = number * 1000 + (is_ahead ? 2500000000u : 0) };
     char                 file[1024], said[512];
 
     snprintf(file, sizeof file, "%s/rank%u.sonde", path, number);
@@ -121,7 +124,7 @@ void make_job(const char *path, uint64_t n)
 
     make_folder(path);
     for (uint32_t i = 0; i < RANKS; i++) {
-        ranks[i] = make_rank(path, i);
+        ranks[i] = make_rank(path, i, wrong);
         at[i] = 10000 - (uint64_t)i * 1000; /* the same moment: files begin one after the other */
     }
     for (uint64_t step = 0; step < steps; step++) {

@@ -14,6 +14,7 @@
 #include "model/counters/stack_counters.h"
 #include "model/ops/averages.h"
 #include "model/ranges/live_memory.h"
+#include "model/ranks/host_clocks.h"
 #include "model/summary/steps.h"
 #include "model/summary/summary.h"
 #include "read/walk/trace_walk.h"
@@ -551,9 +552,9 @@ static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, 
         .trace = trace, .wanted = wanted, .columns = columns, .row = row, .user = user
     };
     struct sonde_summary *summary = NULL;
-    enum sonde_status     st = SONDE_OK;
+    enum sonde_status     st = snd_host_clocks_align(trace, err);
 
-    if (wanted & OF_SUMMARY) /* it rides along with the walk of ranges */
+    if (st == SONDE_OK && wanted & OF_SUMMARY) /* it rides along with the walk of ranges */
         st = snd_summary_begin(trace, &summary, err);
     if (st == SONDE_OK)
         st = walk(&w, err);

@@ -9,6 +9,7 @@
 #define UNDER_WAY_MAX \
     4096u /* collectives kept while ranks are missing; then the oldest is handed over */
 #define FREE UINT32_MAX
+#define WAITS_NS ((int64_t)60000000000) /* for one that another host's clock has not come to */
 
 /* What GPU work a call has launched so far, by thread. */
 struct launched {
@@ -24,12 +25,13 @@ struct matcher {
     struct snd_assembly                  assembly;
     struct snd_collective               *open; /* under way; group_number FREE: not in use */
     uint32_t                             open_count, open_room, in_use;
-    uint32_t                             oldest;   /* hint */
-    struct snd_map                       index;    /* of `open`, by group, sequence and pair */
+    int64_t                              full_until; /* if it waits: its places stay taken */
+    struct snd_map                       index;      /* of `open`, by group, sequence and pair */
     struct snd_map                       orders;   /* calls so far, by process and group, or pair */
     struct launched                     *launched; /* of each thread */
     uint32_t                            *absent;
     uint32_t                             absent_room;
+    bool                                 is_full; /* the call has no place, and is left out */
     bool                                 failed;
 };
 
@@ -242,10 +244,17 @@ static void hand_over_rest(struct matcher *m)
 
 /* ------------------------------------------------------------------ matching */
 
-static uint32_t take_place(struct matcher *m)
+static uint32_t take_place(struct matcher *m, int64_t ns)
 {
-    if (m->in_use >= UNDER_WAY_MAX)
-        hand_over(m, find_oldest(m));
+    if (m->in_use >= UNDER_WAY_MAX) {
+        uint32_t oldest = m->watcher->waits && ns < m->full_until ? FREE : find_oldest(m);
+        if (oldest != FREE)
+            m->full_until = snd_add(m->open[oldest].members[0].start_ns, WAITS_NS);
+        m->is_full = m->watcher->waits && ns < m->full_until;
+        if (m->is_full)
+            return FREE;
+        hand_over(m, oldest);
+    }
     for (uint32_t i = 0; m->in_use < m->open_count && i < m->open_count; i++)
         if (m->open[i].group_number == FREE)
             return i;
@@ -256,13 +265,13 @@ static uint32_t take_place(struct matcher *m)
 }
 
 /* The collective that a call is a part of, made if it is the first. */
-static struct snd_collective *find_collective(struct matcher *m, struct snd_key key)
+static struct snd_collective *find_collective(struct matcher *m, struct snd_key key, int64_t ns)
 {
     uint32_t at;
 
     if (snd_map_get(&m->index, key, &at))
         return &m->open[at];
-    at = take_place(m);
+    at = take_place(m, ns);
     if (at == FREE || !snd_map_put(&m->index, key, at))
         return NULL;
     struct snd_collective_member *members = m->open[at].members;
@@ -288,7 +297,8 @@ static struct snd_collective_member *find_member(struct snd_collective *c, uint3
                                                            .spec = spec,
                                                            .start_ns = INT64_MAX,
                                                            .end_ns = INT64_MIN,
-                                                           .arrive_ns = INT64_MIN };
+                                                           .arrive_ns = INT64_MIN,
+                                                           .enter_ns = INT64_MIN };
     return &c->members[c->count++];
 }
 
@@ -306,8 +316,9 @@ static int64_t next_in_order(struct matcher *m, uint32_t process, uint32_t group
 
 /* A call, or the work of one, that is over; or that was still under way at the end of the trace. */
 static void add_part(struct matcher *m, struct snd_lane *lane, const struct snd_range *r,
-                     int64_t end_ns, bool is_work)
+                     const struct launched *launched, bool is_work)
 {
+    int64_t  end_ns = snd_add(r->start_ns, r->total_ns);
     uint32_t number = snd_groups_spec(m->groups, lane->process, r->collective);
 
     if (number == SONDE_NONE) {
@@ -319,10 +330,14 @@ static void add_part(struct matcher *m, struct snd_lane *lane, const struct snd_
     uint64_t                          pair = pair_of(m, rank, spec);
     int64_t sequence = r->collective_sequence >= 0 ? r->collective_sequence : spec->sequence;
     int64_t order = next_in_order(m, lane->process, spec->group, pair, is_work);
-    struct snd_collective *c =
-        find_collective(m, (struct snd_key){ spec->group,
-                                             (uint64_t)(pair || sequence < 0 ? order : sequence),
-                                             pair });
+    struct snd_collective *c = find_collective(
+        m,
+        (struct snd_key){ spec->group, (uint64_t)(pair || sequence < 0 ? order : sequence), pair },
+        r->start_ns);
+    if (m->is_full) {
+        m->is_full = false;
+        return;
+    }
     struct snd_collective_member *member = c ? find_member(c, lane->process, rank, number) : NULL;
     if (!member) {
         m->failed = true;
@@ -333,6 +348,14 @@ static void add_part(struct matcher *m, struct snd_lane *lane, const struct snd_
     bool is_async = m->groups->groups[spec->group].is_async;
     if (r->start_ns > member->arrive_ns)
         member->arrive_ns = r->start_ns;
+    if (r->start_ns > member->enter_ns)
+        member->enter_ns = r->start_ns;
+    if (launched) {
+        member->enter_ns = launched->start_ns > member->enter_ns ? launched->start_ns
+                                                                 : member->enter_ns;
+        member->has_launched = true;
+        end_ns = launched->end_ns > end_ns ? launched->end_ns : end_ns;
+    }
     if (end_ns > member->end_ns || is_work)
         member->end_ns = end_ns;
     if (is_work || !is_async)
@@ -389,14 +412,12 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
     }
     if (!r->collective)
         return;
-    int64_t end_ns = snd_add(r->start_ns, r->total_ns);
     if (r->is_async) {
-        add_part(m, lane, r, end_ns, true);
+        add_part(m, lane, r, NULL, true);
     } else if (!find_outer(lane, open)) {
         const struct launched *l = &m->launched[lane->thread];
-        if (l->order == open->order && l->end_ns > end_ns)
-            end_ns = l->end_ns;
-        add_part(m, lane, r, end_ns, false);
+        bool                   has = l->order == open->order && l->end_ns > INT64_MIN;
+        add_part(m, lane, r, has ? l : NULL, false);
     }
     if (m->failed)
         snd_assembly_stop(&m->assembly);

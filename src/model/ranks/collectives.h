@@ -22,9 +22,11 @@ struct snd_collective_member {
     uint32_t spec;             /* a number of groups.specs */
     int64_t  start_ns, end_ns; /* from its call until it left the collective */
     int64_t  arrive_ns;        /* when its work began; of one without such a range, its call */
+    int64_t  enter_ns;         /* as late as can be said: of a GPU's work, when that began */
     int64_t  wait_ns;          /* from its call to the last one's; -1: not known */
     bool     is_complete;      /* it left the collective */
     bool     has_call, has_work;
+    bool     has_launched; /* a GPU's work, which ends when it left */
 };
 
 struct snd_collective {
@@ -52,6 +54,11 @@ struct snd_collective_watcher {
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range);
     void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range);
     void (*step)(void *user, uint32_t process, int64_t ns);
+    /*
+     * Clocks are not one yet: of hosts that are seconds apart more collectives are under way than there is room for. Those
+     * that come when it is full are left out, not the first, which the others will come to.
+     */
+    bool waits;
 };
 
 /*

@@ -6,6 +6,7 @@
 
 #include "base/count_of.h"
 #include "model/ranks/chance.h"
+#include "model/ranks/host_clocks.h"
 
 const char *const snd_rank_cause_words[SND_CAUSES] = { "compute", "data loading", "communication",
                                                        "host" };
@@ -173,18 +174,18 @@ static void on_step(void *user, uint32_t process, int64_t ns)
 
 /* ----------------------------------------------------------------- lateness */
 
-/* The member that came last, and when all others had come. */
-static uint32_t find_latest(const struct snd_collective *c, int64_t *others_ns)
+/* The member that came last, and the one before it, when all others had come. */
+static uint32_t find_latest(const struct snd_collective *c, uint32_t *before)
 {
     uint32_t latest = 0;
 
     for (uint32_t i = 1; i < c->count; i++)
         if (c->members[i].arrive_ns > c->members[latest].arrive_ns)
             latest = i;
-    *others_ns = INT64_MIN;
+    *before = latest == 0;
     for (uint32_t i = 0; i < c->count; i++)
-        if (i != latest && c->members[i].arrive_ns > *others_ns)
-            *others_ns = c->members[i].arrive_ns;
+        if (i != latest && c->members[i].arrive_ns > c->members[*before].arrive_ns)
+            *before = i;
     return latest;
 }
 
@@ -204,7 +205,7 @@ static int64_t find_usual_delay(const struct snd_collective *c, uint32_t latest)
 static void on_done(void *user, const struct snd_collective *c)
 {
     struct maker *m = user;
-    int64_t       others_ns;
+    uint32_t      before;
 
     for (uint32_t i = 0; i < c->count; i++) {
         uint32_t row = m->row_of[c->members[i].process];
@@ -218,14 +219,18 @@ static void on_done(void *user, const struct snd_collective *c)
         return;
     if (!m->has_steps)
         snd_blocks_next(&m->blocks);
-    uint32_t latest = find_latest(c, &others_ns);
+    uint32_t latest = find_latest(c, &before);
+    int64_t  others_ns = c->members[before].arrive_ns;
     uint32_t row = m->row_of[c->members[latest].process];
     int64_t  last_ns = c->members[latest].arrive_ns;
     int64_t  from_ns = others_ns > m->counted_until ? others_ns : m->counted_until;
     if (row == SONDE_NONE)
         return;
     m->times->rows[row].last++;
-    if (last_ns <= from_ns)
+    /* Within the error of two hosts' clocks it is not known who came last. */
+    if (last_ns <= from_ns ||
+        snd_sub(last_ns, others_ns) <=
+            snd_host_clocks_error(m->trace, c->members[latest].process, c->members[before].process))
         return;
     int64_t late = snd_sub(last_ns, from_ns);
     int64_t own = snd_sub(snd_sub(last_ns, c->members[latest].start_ns),
@@ -493,8 +498,10 @@ enum sonde_status snd_rank_times_make(struct sonde_trace *trace, struct snd_rank
                                       struct sonde_error *err)
 {
     struct maker                  m = { .trace = trace, .counted_until = INT64_MIN };
-    struct snd_collective_watcher watcher = { &m, on_done, on_open, on_close, on_step };
-    enum sonde_status             status = SONDE_OK;
+    struct snd_collective_watcher watcher = {
+        .user = &m, .done = on_done, .open = on_open, .close = on_close, .step = on_step
+    };
+    enum sonde_status status = SONDE_OK;
 
     *out = NULL;
     m.times = calloc(1, sizeof *m.times);

@@ -17,10 +17,17 @@
 
 #define SND_SCALE_SHIFT 40
 
+/* At `at_ns` of the straight line above, so much is added; between two of them along a line, beyond them as at the last. */
+struct snd_scale_bend {
+    int64_t at_ns, add_ns;
+};
+
 struct snd_scale {
-    uint64_t raw0;
-    int64_t  ns0;
-    int64_t  rate; /* nanoseconds a tick, times 2^40 */
+    uint64_t                     raw0;
+    int64_t                      ns0;
+    int64_t                      rate;  /* nanoseconds a tick, times 2^40 */
+    const struct snd_scale_bend *bends; /* by time; where hosts' clocks were aligned */
+    uint32_t                     bend_count;
 };
 
 /* Sums of times and bytes of a hostile trace may pass any limit: they wrap, and are defined. */
@@ -61,6 +68,9 @@ static inline int64_t snd_time_clamp(int64_t ns)
     return ns > SND_TIME_MAX ? SND_TIME_MAX : ns < -SND_TIME_MAX ? -SND_TIME_MAX : ns;
 }
 
+/* What the bends add at a moment of the straight line. */
+int64_t snd_scale_added(const struct snd_scale *scale, int64_t straight_ns);
+
 static inline int64_t snd_scale_ns(const struct snd_scale *scale, uint64_t raw)
 {
     __extension__ typedef __int128 wide;
@@ -68,8 +78,12 @@ static inline int64_t snd_scale_ns(const struct snd_scale *scale, uint64_t raw)
 
     /* To the nearest, so that what was recorded as n ns on another clock comes back as n. */
     product += (wide)1 << (SND_SCALE_SHIFT - 1);
-    return snd_add(scale->ns0, (int64_t)(product >> SND_SCALE_SHIFT));
+    int64_t ns = snd_add(scale->ns0, (int64_t)(product >> SND_SCALE_SHIFT));
+    return scale->bend_count > 0 ? snd_add(ns, snd_scale_added(scale, ns)) : ns;
 }
+
+/* A moment of the straight line before which every time is before `ns`. */
+int64_t snd_scale_straight(const struct snd_scale *scale, int64_t ns);
 
 /* A raw clock value before which every time is before `ns`; 0 if there is none. */
 static inline uint64_t snd_scale_raw_before(const struct snd_scale *scale, int64_t ns)
@@ -78,6 +92,8 @@ static inline uint64_t snd_scale_raw_before(const struct snd_scale *scale, int64
 
     if (scale->rate <= 0 || scale->raw0 > INT64_MAX || ns > SND_TIME_MAX)
         return scale->rate > 0 && ns > SND_TIME_MAX ? UINT64_MAX : 0;
+    if (scale->bend_count > 0)
+        ns = snd_scale_straight(scale, ns);
     /* One nanosecond and one tick less, for what was rounded. */
     wide ahead = ((wide)ns - scale->ns0 - 1) * ((wide)1 << SND_SCALE_SHIFT);
     wide raw = ahead / scale->rate + scale->raw0 - 1;

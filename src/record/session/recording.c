@@ -93,7 +93,9 @@ static void punch_ready(uint64_t end)
 
 void snd_recording_close(void)
 {
-    snd_table_clock(); /* first: it may let go of the lock, after the next line nobody does */
+    /* First: these may let go of the lock, after them nobody does. */
+    snd_metadata_clock(SND_CLOCK_AT_END);
+    snd_table_clock();
     snd_supply_stop();
     uint64_t now = sonde_clock();
     while (snd_rec.retired.count > 0) {

@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
+#include "format/facts.h"
 #include "format/metadata.h"
 #include "record/tables/intern.h"
 #include "record/own_pages.h"
@@ -128,11 +131,35 @@ static void write_processors(void)
     snd_metadata_write(snd_meta_key(SND_META_MACHINE_CPUS), text, (size_t)length);
 }
 
+/* The call itself, which filters of sandboxes let through more often than the one that the library makes of it. */
+void snd_metadata_clock(enum snd_clock_moment moment)
+{
+    struct timex said = { .modes = 0 };
+    struct {
+        struct snd_fact_record head;
+        struct snd_fact_member members[3];
+    } fact = { { SND_FACT_OF_CLOCK, 0, moment, 3 }, { { 0 } } };
+    uint32_t id;
+    long     clock_state = syscall(SYS_adjtimex, &said);
+
+    if (clock_state < 0)
+        return;
+    const int64_t values[] = { [SND_FIELD_CLOCK_MAXIMUM_NS] = said.maxerror * 1000,
+                               [SND_FIELD_CLOCK_ESTIMATED_NS] = said.esterror * 1000,
+                               [SND_FIELD_CLOCK_IN_STEP] = clock_state != TIME_ERROR };
+    for (uint16_t i = 0; i < 3; i++)
+        fact.members[i] = (struct snd_fact_member){ .field = (uint16_t)(i + 1),
+                                                    .type = SND_FACT_NUMBER,
+                                                    .value = (uint64_t)values[i + 1] };
+    snd_table_append(SND_REC_FACT, &id, &fact, sizeof fact);
+}
+
 void snd_metadata_begin(void)
 {
     write_command_line();
     snd_metadata_rank();
     write_processors();
+    snd_metadata_clock(SND_CLOCK_AT_BEGIN);
     write_roof();
     write_notes();
 }

@@ -19,6 +19,10 @@ void snd_metadata_keep(const char *key, const char *value);
 /* A file begins: writes the command line and the pairs kept so far. */
 void snd_metadata_begin(void);
 
+/* What the kernel says of the clock's error, as a fact; when a file begins that is part of snd_metadata_begin(). */
+enum snd_clock_moment { SND_CLOCK_AT_BEGIN = 1, SND_CLOCK_AT_END = 2 };
+void snd_metadata_clock(enum snd_clock_moment moment);
+
 /* Which process of a job it is, if that is known. Lock held. */
 void snd_metadata_rank(void);
 

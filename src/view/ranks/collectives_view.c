@@ -2,6 +2,7 @@
 /* The collectives view: one row per group, kind and size; and those that never completed. */
 #include "base/text/buf.h"
 #include "model/ranks/collective_rows.h"
+#include "view/ranks/clocks_note.h"
 #include "view/render/view.h"
 
 static const struct snd_column columns[] = {
@@ -108,5 +109,6 @@ SND_VIEW_BUILD(snd_view_collectives)
     snd_doc_total(doc, "unfinished_count", NULL, SND_COUNT,
                   snd_cell_number((int64_t)rows->unfinished_all));
     snd_doc_total(doc, "mismatched_count", NULL, SND_COUNT, snd_cell_number((int64_t)mismatched));
+    snd_clocks_note(doc);
     return SONDE_OK;
 }

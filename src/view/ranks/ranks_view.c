@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranks view: one row per rank of a job. */
 #include "model/ranks/rank_times.h"
+#include "view/ranks/clocks_note.h"
 #include "view/render/view.h"
 
 static const struct snd_column columns[] = {
@@ -55,5 +56,6 @@ SND_VIEW_BUILD(snd_view_ranks)
         *cell++ = snd_cell_number((int64_t)row->last);
         *cell++ = snd_cell_number(row->caused_ns);
     }
+    snd_clocks_note(doc);
     return st;
 }

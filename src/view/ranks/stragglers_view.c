@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stragglers view: the ranks that the others wait for. */
 #include "model/ranks/rank_times.h"
+#include "view/ranks/clocks_note.h"
 #include "view/render/view.h"
 
 static const struct snd_column columns[] = {
@@ -39,5 +40,6 @@ SND_VIEW_BUILD(snd_view_stragglers)
         *cell++ = snd_cell_real(one->chance);
         *cell++ = snd_cell_text(one->where);
     }
+    snd_clocks_note(doc);
     return st;
 }

@@ -31,6 +31,7 @@ static const struct {
     const char *name;
     int         number;
 } of_the_recorder[] = {
+    CALL(adjtimex),
     CALL(clock_gettime),
     CALL(clone),
     CALL(clone3),
