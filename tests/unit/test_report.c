@@ -137,7 +137,7 @@ static void refuses_what_is_not_there(void **state)
                "functions, lines, "
                "line-memory, source, samples, asm, counters, range-counters, function-counters, "
                "kernels, gpu, memory, heap, tensors, "
-               "tensor-lines, threads, steps, ranks, stragglers, collectives, ledger"));
+               "tensor-lines, threads, steps, ranks, stragglers, collectives, critical, ledger"));
     options.view = NULL;
     options.format = (enum sonde_report_format)77;
     assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);

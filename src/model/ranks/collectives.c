@@ -295,6 +295,8 @@ static struct snd_collective_member *find_member(struct snd_collective *c, uint3
     c->members[c->count] = (struct snd_collective_member){ .process = process,
                                                            .rank = rank,
                                                            .spec = spec,
+                                                           .thread = SONDE_NONE,
+                                                           .name = SONDE_NONE,
                                                            .start_ns = INT64_MAX,
                                                            .end_ns = INT64_MIN,
                                                            .arrive_ns = INT64_MIN,
@@ -361,6 +363,10 @@ static void add_part(struct matcher *m, struct snd_lane *lane, const struct snd_
     if (is_work || !is_async)
         member->is_complete = !r->unfinished;
     member->has_call |= !is_work;
+    if (!is_work) {
+        member->thread = lane->thread;
+        member->name = r->name;
+    }
     member->has_work |= is_work;
     if (is_over(m, c))
         hand_over(m, (uint32_t)(c - m->open));

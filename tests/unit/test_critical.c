@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The critical path: a part of a made-up job is really shortened, and the job gains what was said of it. */
+#include "format/layout.h"
+#include "model/ranks/critical.h"
+#include "scratch.h"
+
+enum { RANKS = 3, STEPS = 10 };
+
+/* Microseconds of each part of a step. */
+struct plan {
+    uint64_t loading[RANKS], compute[RANKS], backward[RANKS], host[RANKS], transfer;
+};
+
+static const struct plan plan = {
+    { 50, 50, 50 }, { 300, 500, 310 }, { 200, 200, 420 }, { 20, 30, 10 }, 80
+};
+
+struct rank {
+    struct synth *s;
+    uint32_t      main, engine, gloo, loading, mm, backward, call, work, said;
+    uint64_t      ns;
+};
+
+static struct rank make_rank(uint32_t number)
+{
+    char                 name[32], said[256];
+    struct synth_options options = {
+        .pid = 100 + number, .rank = number, .world_size = RANKS, .start_ns = 0
+    };
+
+    snprintf(name, sizeof name, "job/rank%u.sonde", number);
+    struct rank r = { .s = synth_new(scratch_path(name), &options), .ns = 1000 };
+    r.main = synth_thread_of(r.s, "main", 100 + number, 0);
+    r.engine = synth_thread_of(r.s, "pt_autograd_0", 200 + number, 0);
+    r.gloo = synth_thread_of(r.s, "pt_gloo_runloop", 300 + number, 0);
+    r.loading = synth_string(r.s, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    r.mm = synth_string(r.s, "aten::mm");
+    r.backward = synth_string(r.s, "MmBackward0");
+    r.call = synth_string(r.s, "c10d::allreduce_");
+    r.work = synth_string(r.s, "gloo:all_reduce");
+    snprintf(
+        said, sizeof said,
+        "{\"Collective name\": \"allreduce_\", \"Group size\": %d, \"In msg nelems\": 9, \"Out "
+        "msg nelems\": 9, \"Process Group Name\": \"0\", \"Rank\": %u, \"dtype\": \"Float\"}",
+        RANKS, number);
+    r.said = synth_string(r.s, said);
+    synth_meta(r.s, "job.group 0", "{\"size\": 3, \"backend\": \"gloo\"}");
+    return r;
+}
+
+static void run(struct rank *r, uint32_t thread, uint32_t name, uint64_t scope, uint64_t us)
+{
+    if (us == 0)
+        return;
+    synth_begin(r->s, thread, r->ns, name, 0);
+    synth_attr(r->s, thread, SND_ATTR_SCOPE, scope);
+    r->ns += us * 1000;
+    synth_end(r->s, thread, r->ns);
+}
+
+static void say(struct rank *r, uint32_t thread, uint64_t step)
+{
+    synth_attr(r->s, thread, SND_ATTR_COLLECTIVE, r->said);
+    synth_attr(r->s, thread, SND_ATTR_COLLECTIVE_SEQUENCE, step);
+}
+
+/* Loads, computes, lets autograd's thread do the backward pass, does something of its own, meets the others. */
+static void run_step(struct rank *ranks, const struct plan *p, uint64_t step)
+{
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < RANKS; i++) {
+        struct rank *r = &ranks[i];
+        synth_step(r->s, r->main, r->ns, step);
+        run(r, r->main, r->loading, 8, p->loading[i]);
+        run(r, r->main, r->mm, 1, p->compute[i]);
+        run(r, r->engine, r->backward, 2, p->backward[i]);
+        r->ns += p->host[i] * 1000;
+        last = r->ns > last ? r->ns : last;
+    }
+    for (uint32_t i = 0; i < RANKS; i++) {
+        struct rank *r = &ranks[i];
+        synth_begin(r->s, r->main, r->ns, r->call, 0);
+        synth_attr(r->s, r->main, SND_ATTR_SCOPE, 1);
+        say(r, r->main, step);
+        synth_end(r->s, r->main, r->ns + 1);
+        synth_begin(r->s, r->gloo, r->ns, r->work, 0);
+        synth_attr(r->s, r->gloo, SND_ATTR_SCOPE, 8);
+        synth_attr(r->s, r->gloo, SND_ATTR_ASYNC, 1);
+        say(r, r->gloo, step);
+        r->ns = last + p->transfer * 1000;
+        synth_end(r->s, r->gloo, r->ns);
+    }
+}
+
+static struct snd_critical *find_path(const struct plan *p)
+{
+    struct rank          ranks[RANKS];
+    struct snd_critical *critical = NULL;
+    char                 command[300];
+
+    snprintf(command, sizeof command, "mkdir -p %s", scratch_path("job"));
+    assert_int_equal(system(command), 0);
+    for (uint32_t i = 0; i < RANKS; i++)
+        ranks[i] = make_rank(i);
+    for (uint64_t step = 0; step < STEPS; step++)
+        run_step(ranks, p, step);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        run(&ranks[i], ranks[i].main, ranks[i].mm, 1, 1);
+        synth_close(ranks[i].s, true);
+    }
+    struct sonde_trace *trace = scratch_open(scratch_path("job"));
+    assert_int_equal(snd_critical_make(trace, &critical, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    return critical;
+}
+
+static const struct snd_critical_row *find_row(const struct snd_critical *c, uint32_t rank,
+                                               enum snd_part_kind kind, int64_t least)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->rows[i].rank == rank && c->rows[i].kind == kind && c->rows[i].ns >= least)
+            return &c->rows[i];
+    return NULL;
+}
+
+static int64_t us(uint64_t each)
+{
+    return (int64_t)each * 1000 * STEPS;
+}
+
+/* Rank 2 is the last: 50 + 310 + 420 + 10 = 790 us, and rank 1 comes at 780. */
+static void parts_of_the_path(void **state)
+{
+    struct snd_critical *c = find_path(&plan);
+
+    (void)state;
+    assert_int_equal(c->span_ns, us(870) + 1000);
+    assert_int_equal(find_row(c, 2, SND_PART_LOADING, 0)->ns, us(50));
+    assert_int_equal(find_row(c, 2, SND_PART_LOADING, 0)->win_ns, us(10));
+    assert_int_equal(find_row(c, 2, SND_PART_OPERATOR, us(400))->ns, us(420));
+    assert_int_equal(find_row(c, 2, SND_PART_OPERATOR, us(400))->win_ns, us(10));
+    assert_int_equal(find_row(c, 2, SND_PART_HOST, 0)->ns, us(10));
+    assert_null(find_row(c, 1, SND_PART_OPERATOR, us(1)));
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        sum += c->rows[i].ns;
+    assert_int_equal(sum, c->span_ns);
+    snd_critical_free(c);
+}
+
+static int64_t won(const struct snd_critical *c, enum snd_part_kind kind, int64_t ns)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < c->count; i++)
+        sum += c->rows[i].kind == kind && (ns == 0 || c->rows[i].ns == ns) ? c->rows[i].win_ns : 0;
+    return sum;
+}
+
+/* Each part of the path taken out of the job, one after the other: it is shorter by what was said. */
+static void shortened_as_said(void **state)
+{
+    struct snd_critical *c = find_path(&plan);
+    struct plan          without[] = { plan, plan, plan, plan, plan };
+    const int64_t        said[] = {
+               won(c, SND_PART_LOADING, us(50)),   won(c, SND_PART_OPERATOR, us(420)),
+               won(c, SND_PART_HOST, us(10)),      won(c, SND_PART_COLLECTIVE, 0),
+               won(c, SND_PART_OPERATOR, us(310)),
+    };
+
+    (void)state;
+    without[0].loading[2] = 0;
+    without[1].backward[2] = 0;
+    without[2].host[2] = 0;
+    without[3].transfer = 0;
+    without[4].compute[2] = 0;
+    for (size_t i = 0; i < 5; i++) {
+        struct snd_critical *shorter = find_path(&without[i]);
+        assert_true(said[i] > 0);
+        assert_int_equal(c->span_ns - shorter->span_ns, said[i]);
+        snd_critical_free(shorter);
+    }
+    snd_critical_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(parts_of_the_path),
+                                        cmocka_unit_test(shortened_as_said) };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}
