@@ -161,6 +161,7 @@ static void describe_process(struct snd_perfetto *p, uint32_t process)
     snd_pb_close(&p->packet, own);
     snd_pb_close(&p->packet, at);
     snd_perfetto_put(p, packet);
+    p->failed |= name.failed;
     sonde_buffer_release(&name);
 }
 
