@@ -120,6 +120,37 @@ static const char *make_gpu(void)
     return path;
 }
 
+/* Records of every type, some of them in the lane chunk, where the tables had no room. */
+static const char *make_records(void)
+{
+    static const struct synth_options    late = { .flags = SND_FILE_LATE };
+    static const struct snd_symbol_entry inlined[2] = { { 1, 2, 3, 4 }, { 2, 2, 5, 6 } };
+    static const struct snd_call_record  call = { .name = 1, .scope = 1 };
+    static const struct snd_queue_record queue = { SND_DEVICE(1, 0), 1, 7, 0 };
+    static const struct snd_fact_member  none = { 0 };
+    const char                          *path = scratch_path("records");
+    struct synth                        *s = synth_new(path, &late);
+    uint32_t                             t = synth_thread(s, "main", 0);
+    uint32_t                             file = synth_string(s, "lib.so");
+
+    synth_string(s, "inner");
+    for (uint32_t i = 0; i < 40; i++) { /* more than arrays have room for at first */
+        uint64_t words[4] = { SND_EV_RECORD_SHORT,
+                              SND_PAIR(SND_LATE_ID | i, 8) | (uint64_t)SND_REC_STRING << 56,
+                              4 | (uint64_t)('a' + i) << 32, 0 };
+        uint32_t frame = synth_address(s, file, 0, i);
+        synth_symbol(s, frame, inlined, 2);
+        synth_stack(s, i, frame);
+        synth_call(s, &call);
+        synth_queue(s, &queue);
+        synth_work(s, &(struct snd_work_record){ .name = 1, .kind = SND_WORK_KERNEL });
+        synth_fact(s, 1, i, i, &none, 0);
+        synth_event(s, t, 10, words, 4);
+    }
+    synth_close(s, true);
+    return path;
+}
+
 /* ------------------------------------------------------------------ failing */
 
 /* Something done whose allocations may fail. */
@@ -480,12 +511,15 @@ static enum sonde_status open_loaded(void *on)
 
 static void opening_survives(void **state)
 {
-    struct loaded file;
+    const char *const paths[] = { make_trace(), make_records() };
 
     (void)state;
-    file.bytes = scratch_load(make_trace(), &file.size);
-    assert_true(fail_each(open_loaded, &file) > 10);
-    free(file.bytes);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct loaded file;
+        file.bytes = scratch_load(paths[i], &file.size);
+        assert_true(fail_each(open_loaded, &file) > 10);
+        free(file.bytes);
+    }
 }
 
 struct paths {
