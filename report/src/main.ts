@@ -28,6 +28,7 @@ class Page {
   private chosen: Selection;
   private path = ""; // of the address: the part's name
   private keeping = 0; // a timer
+  private address = ""; // as it was read or written last
   private views = new Map<string, ViewEntry[]>();
 
   constructor(private trace: Trace) {
@@ -141,6 +142,7 @@ class Page {
   }
 
   route(): void {
+    this.address = location.hash;
     const [path, query = ""] = location.hash.slice(1).split("?");
     const hash = decodeURIComponent(path) || "summary";
     const kept = new URLSearchParams(query);
@@ -178,7 +180,8 @@ class Page {
   }
 
   private writeAddress(): void {
-    if (!this.part) return;
+    // One that is not ours: somebody goes elsewhere, and the event of it is on its way.
+    if (!this.part || location.hash !== this.address) return;
     const kept = new URLSearchParams();
     this.chosen.write(kept);
     this.part.toAddress?.(kept);
@@ -190,6 +193,7 @@ class Page {
     if (hash === location.hash || (path === "summary" && !query && !location.hash)) return;
     try {
       history.replaceState(null, "", hash);
+      this.address = location.hash;
     } catch {
       // A notebook's frame has no address of its own.
     }

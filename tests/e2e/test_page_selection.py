@@ -157,3 +157,17 @@ def test_what_an_address_has_and_the_trace_not_is_left_out(opened):
     for bad in ("timeline?part=9-3&lane=99&span=1.2.3&at=x", "flame/part-ranges?frame=9.9&at=-", "table/ops?search=%00", "timeline?part=nonsense"):
         shown.go(bad)
     assert shown.faults == []
+
+
+def test_the_kept_address_does_not_undo_where_one_goes(opened):
+    """The page writes the address a moment after it is shown; whoever goes on in that moment gets there."""
+    _, shown = opened("torch")
+    shown.page.evaluate("""() => {
+        location.hash = "timeline";
+        return new Promise(done => addEventListener("hashchange", () => {
+            // While the page is busy both become due: this one, then the page's own, and then the event of this one.
+            setTimeout(() => { for (const end = performance.now() + 300; performance.now() < end;); }, 100);
+            setTimeout(() => { location.hash = "memory"; done(); }, 190);
+        }, { once: true }));
+    }""")
+    shown.page.wait_for_selector("main > .memory", timeout=10_000)
