@@ -55,6 +55,13 @@ def test_what_is_wrong_with_a_program_on_a_gpu_is_said_and_nothing_else(tmp_path
     assert {name: row["place"] for name, row in found.items()} == dict([GPU[bit]] if bit else [])
 
 
+def test_what_follows_the_last_step_is_no_slow_step(tmp_path):
+    """A program that saves its model, or whose interpreter takes long to end."""
+    generate("advice", tmp_path / "t.sonde", "4096")
+    assert [row["part"] for row in read_json("report", tmp_path / "t.sonde", "--view", "steps", "--json")["rows"]][-1] == "after"
+    assert advice(tmp_path / "t.sonde") == {}
+
+
 def test_the_numbers_of_a_sentence_are_those_of_the_views(tmp_path):
     generate("advice", tmp_path / "t.sonde", "8")
     found = advice(tmp_path / "t.sonde")
@@ -156,6 +163,18 @@ def test_a_program_of_python_is_told_of_its_fault_at_its_line(tmp_path, name):
         assert found[pattern]["place"] == f"{script}:{line}", found
         waits = {"waits", "sleeps", "waits-for-lock", "waits-for-io"}
         assert not (set(found) & waits) - {pattern}
+
+
+def test_a_line_is_named_beside_imports_that_take_longer(tmp_path):
+    """As in a short run of a training script: most of it is the import of torch."""
+    (tmp_path / "slow_module.py").write_text("s = 0\nfor i in range(9000000):\n    s += i * i\n    s ^= 3\n")
+    script = tmp_path / "program.py"
+    script.write_text("import slow_module\ntotal = 0\nfor i in range(1000):\n    total += sum(range(20000))\n")
+    done = sonde("run", "-q", "-o", tmp_path / "t.sonde", "--sample=500", "--", sys.executable, script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = advice(tmp_path / "t.sonde")
+    assert found["imports"]["place"] == f"{script}:1" and found["hot-line"]["place"] == f"{script}:4", found
+    assert " without imports: " in found["hot-line"]["text"]
 
 
 @pytest.mark.alone

@@ -22,6 +22,7 @@ enum {
     LOADS_LATE = 512,   /* one with workers that are too slow */
     HOLDS = 1024,       /* one module has most of the peak */
     FRAGMENTS = 2048,   /* the allocator holds far more than is in use */
+    ENDS_LATE = 4096,   /* long after its last step: no fault of a step */
 };
 
 struct program {
@@ -169,6 +170,7 @@ void make_advice(const char *path, uint64_t n)
     struct synth  *s = synth_new(path, NULL);
     struct program p = { .s = s, .faults = n, .host = synth_thread(s, "python", 0) };
     bool           pageable = n & PAGEABLE_COPY;
+    uint64_t       at = 2000;
 
     synth_meta(s, "python.sys_prefixes", "[\"/usr\"]");
     p.cupti = synth_thread(s, "cupti", 0);
@@ -185,12 +187,16 @@ void make_advice(const char *path, uint64_t n)
                                .target_kind = 3,
                                .bytes = MB });
     hold_memory(&p);
-    for (uint64_t i = 0, at = 2000; i < STEPS; i++) {
+    for (uint64_t i = 0; i < STEPS; i++) {
         run_step(&p, at, i);
         at += PERIOD;
         if ((n & SLOW_STEPS) && (i == 7 || i == 13))
             at += 2 * PERIOD;
         hold_up(&p, at - PERIOD + 710);
+    }
+    if (n & ENDS_LATE) {
+        synth_step(s, p.host, at * US, STEPS);
+        synth_counter(s, p.host, (at + 30 * PERIOD) * US, synth_string(s, "saved"), 1);
     }
     synth_close(s, true);
 }

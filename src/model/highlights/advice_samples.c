@@ -275,19 +275,31 @@ static uint32_t find_main(const struct work *w)
 
 /* ------------------------------------------------------------------ sentences */
 
+static bool imports_stand_out(const struct work *w)
+{
+    return w->import_ns >= IMPORT_NS && snd_percent(w->import_ns, w->running_ns) >= IMPORT_PERCENT;
+}
+
+/*
+ * A run to try things out is short, and imports are most of it; the loop that is asked about is in the rest. Imports
+ * have a sentence of their own.
+ */
 static void tell_hot(struct work *w)
 {
     const struct snd_spot_sum *most = snd_spots_most(&w->hot);
-    char                       place[SND_SPOT_TEXT];
+    bool                       without_imports = imports_stand_out(w);
+    int64_t whole_ns = without_imports ? snd_sub(w->running_ns, w->import_ns) : w->running_ns;
+    char    place[SND_SPOT_TEXT];
 
-    if (!most || most->count < HOT_SAMPLES || snd_percent(most->ns, w->running_ns) < HOT_PERCENT)
+    if (!most || most->count < HOT_SAMPLES || snd_percent(most->ns, whole_ns) < HOT_PERCENT)
         return;
-    snd_advise(w->advisor, SND_ADVICE_HOT_LINE, snd_percent(most->ns, w->running_ns), "source",
-               &most->at, "%s, in %.*s, takes %.0f %% of the running time: %s of %s by samples",
+    snd_advise(w->advisor, SND_ADVICE_HOT_LINE, snd_percent(most->ns, whole_ns), "source",
+               &most->at, "%s, in %.*s, takes %.0f %% of the running time%s: %s of %s by samples",
                snd_spot_short(&most->at, place),
                (int)(most->at.function.length < 80 ? most->at.function.length : 80),
-               most->at.function.bytes, snd_percent(most->ns, w->running_ns),
-               snd_amount_time(most->ns).text, snd_amount_time(w->running_ns).text);
+               most->at.function.bytes, snd_percent(most->ns, whole_ns),
+               without_imports ? " without imports" : "", snd_amount_time(most->ns).text,
+               snd_amount_time(whole_ns).text);
 }
 
 static void tell_imports(struct work *w)
@@ -295,8 +307,7 @@ static void tell_imports(struct work *w)
     const struct snd_spot_sum *most = snd_spots_most(&w->imports);
     char                       place[SND_SPOT_TEXT];
 
-    if (!most || w->import_ns < IMPORT_NS ||
-        snd_percent(w->import_ns, w->running_ns) < IMPORT_PERCENT)
+    if (!most || !imports_stand_out(w))
         return;
     snd_advise(w->advisor, SND_ADVICE_IMPORTS, snd_percent(w->import_ns, w->running_ns),
                "flame/samples", &most->at,
