@@ -123,3 +123,12 @@ def test_options_of_coming_from_exist():
         said = subprocess.run([SONDE, words[1], "--help"], capture_output=True, text=True, check=True).stdout
         for option in (word.partition("=")[0] for word in words if word.startswith("-")):
             assert re.search(rf"(?<![\w-]){option}(?![\w-])", said), command
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_guide_has_a_picture_that_is_there_and_small(page):
+    """Made by tools/pictures, from the guide's own program."""
+    shown = re.findall(r"!\[(.+?)\]\((.+?)\)", (START / page).read_text())
+    assert [path for _, path in shown] == [f"../pictures/{page.removesuffix('.md')}.png"]
+    assert 0 < (START / shown[0][1]).stat().st_size < 60_000
+    assert f'("{page.removesuffix(".md")}", ' in (ROOT / "tools/pictures").read_text()
