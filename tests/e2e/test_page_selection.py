@@ -30,8 +30,8 @@ def address(page, *parts):
 
 def reopen(shown, hash_):
     """The same address in a page that is new: what a person gets who is sent it."""
-    shown.page.evaluate("location.reload()")
-    wait_until(shown.page, "document.documentElement.dataset.ready")
+    shown.page.reload()
+    shown.page.wait_for_selector("html[data-ready]")
     assert shown.page.evaluate("location.hash") == hash_
     return shown.page
 
