@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import warm_torch
-from cli_tools import SONDE, WORKER, needs_worker, read, sonde
+from cli_tools import SONDE, WORKER, generate, needs_tools, needs_worker, read, sonde
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 # What each launcher sets, and what must be recorded of it: rank, local rank, world size, job.
@@ -121,3 +121,24 @@ def test_collectives_of_both_are_matched(spawned):
         assert 0 <= row["wait_ns"] <= row["duration_ns"] and row["transfer_ns"] > 0
     ranks = json.loads(read("report", spawned, "--view", "ranks", "--json"))["rows"]
     assert [row["rank"] for row in ranks] == [0, 1] and all(row["communication_ns"] > 0 for row in ranks)
+
+
+@needs_tools
+def test_memory_does_not_grow_with_events(tmp_path):
+    """Ten times as many steps, of four ranks each."""
+    peaks = []
+    for steps in (200, 2000):
+        trace = generate("job", tmp_path / str(steps), str(10 * steps))
+        with subprocess.Popen([SONDE, "report", trace, "--view", "ranks", "--json"], stdout=subprocess.PIPE) as process:
+            rows = json.loads(process.stdout.read())["rows"]
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = status
+        assert status == 0 and [row["steps"] for row in rows] == [steps] * 4
+        peaks.append(usage.ru_maxrss)
+    assert peaks[1] <= 1.1 * peaks[0], peaks
+
+
+@needs_tools
+def test_many_ranks(tmp_path):
+    rows = json.loads(read("report", generate("wide", tmp_path / "job", "200"), "--view", "ranks", "--json", "--rows", "-1"))["rows"]
+    assert [row["rank"] for row in rows] == [*range(200)] and {row["collectives"] for row in rows} == {100}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen/gen_ranks.c - a job of four ranks: N % 10 says what is wrong with rank 2, N / 10 how many steps there are (12).
+ * gen/gen_ranks.c - job: four ranks; N % 10 says what is wrong with rank 2, N / 10 how many steps there are (12).
+ * wide: N ranks (64) with 100 steps.
  *
  * A step is data loading (100 us), an operator (500 us, each rank up to 40 us more), and an all_reduce of 4 MB: its call
  * takes 20 us, the work of gloo's thread ends 100 us after the last rank has called, and then all go on.
@@ -8,11 +9,12 @@
 #include "cases.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "format/layout.h"
 #include "synth.h"
 
-enum { RANKS = 4, SLOW_RANK = 2 };
+enum { JITTERS = 4, SLOW_RANK = 2 };
 enum wrong {
     EVEN,
     COMPUTE,
@@ -26,10 +28,11 @@ enum wrong {
     CLOCKS /* nothing; but the second host's clock is 2.5 s ahead */
 };
 
-static const char describes[] = "{\"Collective name\": \"allreduce_\", \"Group size\": 4, \"In msg "
-                                "nelems\": %u, \"Out msg nelems\": %u, "
-                                "\"Process Group Description\": \"default_pg\", \"Process Group "
-                                "Name\": \"0\", \"Rank\": %u, \"dtype\": \"Float\"}";
+static const char describes[] =
+    "{\"Collective name\": \"allreduce_\", \"Group size\": %u, \"In msg "
+    "nelems\": %u, \"Out msg nelems\": %u, "
+    "\"Process Group Description\": \"default_pg\", \"Process Group "
+    "Name\": \"0\", \"Rank\": %u, \"dtype\": \"Float\"}";
 
 struct rank {
     struct synth *s;
@@ -40,7 +43,7 @@ struct rank {
 /* The same numbers in every run, none like its neighbour. */
 static uint64_t jitter_ns(uint64_t step, uint32_t rank)
 {
-    uint64_t x = (step * RANKS + rank + 1) * 0x9E3779B97F4A7C15u;
+    uint64_t x = (step * JITTERS + rank + 1) * 0x9E3779B97F4A7C15u;
 
     x ^= x >> 29;
     x *= 0xBF58476D1CE4E5B9u;
@@ -53,13 +56,13 @@ static void begin_scoped(struct rank *r, uint64_t ns, uint32_t name, uint64_t sc
     synth_attr(r->s, r->main, SND_ATTR_SCOPE, scope);
 }
 
-static struct rank make_rank(const char *path, uint32_t number, enum wrong wrong)
+static struct rank make_rank(const char *path, uint32_t number, uint32_t count, enum wrong wrong)
 {
     bool                 is_ahead = wrong == CLOCKS && number >= 2;
     struct synth_options options = { .pid = 5000 + number,
                                      .parent_pid = 4999,
                                      .rank = number,
-                                     .world_size = RANKS,
+                                     .world_size = count,
                                      .host = number < 2 ? "node0" : "node1",
                                      .boot_id = is_ahead ? 0xb008 : 0,
                                      .start_ns = number * 1000 + (is_ahead ? 2500000000u : 0) };
@@ -70,19 +73,20 @@ static struct rank make_rank(const char *path, uint32_t number, enum wrong wrong
     snprintf(said, sizeof said,
              "{\"rank\": %u, \"local_rank\": %u, \"world_size\": %u, \"source\": \"RANK\", "
              "\"job\": \"j\"}",
-             number, number % 2, RANKS);
+             number, number % 2, count);
     synth_meta(r.s, "job.rank", said);
-    synth_meta(r.s, "job.group 0",
-               "{\"description\": \"default_pg\", \"size\": 4, \"backend\": \"gloo\"}");
+    snprintf(said, sizeof said,
+             "{\"description\": \"default_pg\", \"size\": %u, \"backend\": \"gloo\"}", count);
+    synth_meta(r.s, "job.group 0", said);
     r.main = synth_thread(r.s, "main", 0);
     r.gloo = synth_thread(r.s, "pt_gloo_runloop", 0);
     r.loading = synth_string(r.s, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
     r.mm = synth_string(r.s, "aten::mm");
     r.call = synth_string(r.s, "c10d::allreduce_");
     r.work = synth_string(r.s, "gloo:all_reduce");
-    snprintf(said, sizeof said, describes, 1000000u, 1000000u, number);
+    snprintf(said, sizeof said, describes, count, 1000000u, 1000000u, number);
     r.said = synth_string(r.s, said);
-    snprintf(said, sizeof said, describes, 500000u, 500000u, number);
+    snprintf(said, sizeof said, describes, count, 500000u, 500000u, number);
     r.said_else = synth_string(r.s, said);
     return r;
 }
@@ -116,46 +120,68 @@ static uint64_t run_to_call(struct rank *r, uint64_t from, uint64_t step, uint32
     return at + 2000 + (slow && wrong == HOST ? late : 0);
 }
 
-void make_job(const char *path, uint64_t n)
+/* The collective of a step, from the calls on; gloo's threads end it, and then all go on. */
+static void communicate(struct rank *r, uint32_t number, uint64_t step, enum wrong wrong,
+                        uint64_t own, uint64_t last, bool gone)
 {
-    enum wrong  wrong = (enum wrong)(n % 10);
-    uint64_t    steps = n / 10 ? n / 10 : 12, at[RANKS], last = 0;
-    struct rank ranks[RANKS];
+    uint64_t late = number == SLOW_RANK && wrong == COMMUNICATION ? 400000 : 0;
 
+    synth_begin(r->s, r->main, own, r->call, 0);
+    synth_attr(r->s, r->main, SND_ATTR_SCOPE, 1);
+    say_collective(r, r->main, step, wrong, number);
+    synth_end(r->s, r->main, own + 20000);
+    synth_begin(r->s, r->gloo, own + 5000 + late, r->work, 0);
+    synth_attr(r->s, r->gloo, SND_ATTR_SCOPE, 8);
+    synth_attr(r->s, r->gloo, SND_ATTR_ASYNC, 1);
+    say_collective(r, r->gloo, step, wrong, number);
+    if (!gone)
+        synth_end(r->s, r->gloo, last);
+}
+
+static void write_job(const char *path, uint32_t count, uint64_t steps, enum wrong wrong)
+{
+    uint64_t    *at = calloc(count, sizeof *at), *calls = calloc(count, sizeof *calls);
+    struct rank *ranks = calloc(count, sizeof *ranks);
+
+    if (!at || !calls || !ranks)
+        abort();
     make_folder(path);
-    for (uint32_t i = 0; i < RANKS; i++) {
-        ranks[i] = make_rank(path, i, wrong);
-        at[i] = 10000 - (uint64_t)i * 1000; /* the same moment: files begin one after the other */
+    for (uint32_t i = 0; i < count; i++) {
+        ranks[i] = make_rank(path, i, count, wrong);
+        /* The same moment: files begin one after the other. */
+        at[i] = 10000 + (uint64_t)(count > 4 ? count : 0) * 1000 - (uint64_t)i * 1000;
     }
     for (uint64_t step = 0; step < steps; step++) {
-        uint64_t calls[RANKS] = { 0 }, latest = 0;
+        uint64_t latest = 0;
         bool     gone = wrong == KILLED && step == steps - 1;
-        for (uint32_t i = 0; i < RANKS; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             if (gone && i == SLOW_RANK)
                 continue;
             calls[i] = run_to_call(&ranks[i], at[i], step, i, wrong) + (uint64_t)i * 1000;
             latest = calls[i] > latest ? calls[i] : latest;
         }
-        for (uint32_t i = 0; i < RANKS; i++) {
-            struct rank *r = &ranks[i];
-            uint64_t     own = calls[i] - (uint64_t)i * 1000;
-            uint64_t     late = i == SLOW_RANK && wrong == COMMUNICATION ? 400000 : 0;
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t last = latest + 100000 - (uint64_t)i * 1000 +
+                            (wrong == COMMUNICATION ? 400000 : 0);
             if (gone && i == SLOW_RANK)
                 continue;
-            synth_begin(r->s, r->main, own, r->call, 0);
-            synth_attr(r->s, r->main, SND_ATTR_SCOPE, 1);
-            say_collective(r, r->main, step, wrong, i);
-            synth_end(r->s, r->main, own + 20000);
-            last = latest + 100000 - (uint64_t)i * 1000 + (wrong == COMMUNICATION ? 400000 : 0);
-            synth_begin(r->s, r->gloo, own + 5000 + late, r->work, 0);
-            synth_attr(r->s, r->gloo, SND_ATTR_SCOPE, 8);
-            synth_attr(r->s, r->gloo, SND_ATTR_ASYNC, 1);
-            say_collective(r, r->gloo, step, wrong, i);
-            if (!gone)
-                synth_end(r->s, r->gloo, last);
+            communicate(&ranks[i], i, step, wrong, calls[i] - (uint64_t)i * 1000, last, gone);
             at[i] = last + 5000;
         }
     }
-    for (uint32_t i = 0; i < RANKS; i++)
+    for (uint32_t i = 0; i < count; i++)
         synth_close(ranks[i].s, wrong != KILLED);
+    free(at);
+    free(calls);
+    free(ranks);
+}
+
+void make_job(const char *path, uint64_t n)
+{
+    write_job(path, 4, n / 10 ? n / 10 : 12, (enum wrong)(n % 10));
+}
+
+void make_wide(const char *path, uint64_t n)
+{
+    write_job(path, n ? (uint32_t)n : 64, 100, EVEN);
 }

@@ -12,6 +12,7 @@ struct rows {
     void               *user;
     bool               *stopped;
     struct sonde_buffer ranks; /* of the group of the row */
+    int64_t             count; /* collectives so far */
 };
 
 static struct snd_sql_value number(int64_t value)
@@ -52,10 +53,13 @@ static void on_done(void *user, const struct snd_collective *c)
                            number(snd_sub(m->end_ns, m->start_ns)),
                            { .number = m->wait_ns, .is_null = m->wait_ns < 0 },
                            number(m->is_complete),
+                           number(rows->count),
+                           number(m->arrive_ns),
         };
         if (!rows->row(rows->user, SND_TABLE_collectives, values))
             *rows->stopped = true;
     }
+    rows->count++;
 }
 
 enum sonde_status snd_sql_collective_rows(struct sonde_trace *trace, snd_sql_row_fn *row,

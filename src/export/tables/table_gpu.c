@@ -17,6 +17,11 @@ static struct snd_sql_value of_text(bool is_known, struct sonde_text text)
     return (struct snd_sql_value){ .text = text, .is_null = !is_known };
 }
 
+static struct sonde_text text_of(const struct sonde_trace *trace, uint32_t name)
+{
+    return (struct sonde_text){ trace->names.items[name].bytes, trace->names.items[name].length };
+}
+
 /* In the order of tables.def. */
 static bool put_item(const struct snd_launches *launches, const struct snd_device_item *item,
                      snd_sql_row_fn *row, void *user)
@@ -40,7 +45,9 @@ static bool put_item(const struct snd_launches *launches, const struct snd_devic
            of_number(item->node != 0, (int64_t)item->node),
            of_number(item->correlation != 0, item->correlation),
            of_number(launch, launch ? launch->thread : 0),
+           of_text(launch, launch ? text_of(trace, launch->name) : (struct sonde_text){ 0 }),
            of_number(launch, launch ? launch->begin_ns : 0),
+           of_number(launch, launch ? snd_sub(launch->end_ns, launch->begin_ns) : 0),
            of_text(where->name != SONDE_NONE, snd_where_name(launches, where)),
            of_text(where->module != SONDE_NONE, snd_where_module(launches, where)),
     };

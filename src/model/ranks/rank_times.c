@@ -255,7 +255,7 @@ static bool is_communication(const struct maker *m, const struct snd_device_item
 {
     struct snd_text name = m->trace->names.items[snd_device_name(m->trace, item)];
 
-    return memmem(name.bytes, name.length, "nccl", 4) != NULL;
+    return begins_with(name, "nccl") && memmem(name.bytes, name.length, "Kernel", 6);
 }
 
 /* HTA's breakdown: kernels that compute, that communicate, copies; each as a union over streams. */

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""uneven_rank.py TRACE KIND SLOW - a rank of a training job on gloo (RANK, WORLD_SIZE, RENDEZVOUS), recorded.
+
+KIND: ddp, or fsdp (FSDP2's fully_shard). SLOW: what rank 2 is slow in: compute, loading, or even.
+"""
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+import sonde
+
+STEPS, LATE = 12, 0.15  # seconds: what the others wait for, in each step
+trace, kind, slow = sys.argv[1:]
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+is_slow = rank == 2
+torch.manual_seed(7)
+torch.set_num_threads(1)
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8 * STEPS
+
+    def __getitem__(self, index):
+        if is_slow and slow == "loading" and index % 8 == 0:
+            time.sleep(LATE)
+        return torch.ones(64), torch.zeros(64)
+
+
+def work_more(until):
+    """Operators, for as long as it takes."""
+    matrix = torch.ones(200, 200)
+    while time.monotonic() < until:
+        matrix = torch.mm(matrix, matrix) * 1e-3
+
+
+def wrap(model):
+    if kind == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(model)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh = init_device_mesh("cpu", (size,))
+    for layer in model:
+        if isinstance(layer, torch.nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+dist.init_process_group("gloo", init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=size)
+model = wrap(torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+dist.barrier()
+with sonde.profile() as profile:
+    for inputs, targets in torch.utils.data.DataLoader(Samples(), batch_size=8):
+        if is_slow and slow == "compute":
+            work_more(time.monotonic() + LATE)
+        torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        profile.step()
+profile.save(trace)
+dist.destroy_process_group()
+os._exit(0)  # FSDP2 leaves hooks of autograd that C's exit handlers would call without the interpreter
