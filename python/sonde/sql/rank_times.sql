@@ -9,7 +9,7 @@ work as (
     select
         ranges.job, ranges.process, thread, start_ns, start_ns + duration_ns as end_ns,
         case when name like 'c10d::%' or name like 'gloo:%' or name like 'nccl:%' or name like 'ucc:%' or name like 'mpi:%'
-                or name like 'record_param_comms%' then 3
+                or name like 'record_param_comms%' or name like 'FSDP::%' then 3
             when name like 'enumerate(DataLoader)%' then 2
             when is_user = 0 then 1 else 0 end as does,
         first_step_ns

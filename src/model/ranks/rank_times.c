@@ -56,9 +56,11 @@ static bool begins_with(struct snd_text text, const char *prefix)
 
 static enum doing judge(const struct maker *m, const struct snd_range *r)
 {
-    static const char *const communicating[] = { "c10d::", "gloo:", "nccl:",
-                                                 "ucc:",   "mpi:",  "record_param_comms" };
-    struct snd_text          name = m->trace->names.items[r->name];
+    /* FSDP2 waits for its collectives in ranges of its own. */
+    static const char *const communicating[] = {
+        "c10d::", "gloo:", "nccl:", "ucc:", "mpi:", "record_param_comms", "FSDP::"
+    };
+    struct snd_text name = m->trace->names.items[r->name];
 
     for (size_t i = 0; i < SND_COUNT_OF(communicating); i++)
         if (begins_with(name, communicating[i]))
