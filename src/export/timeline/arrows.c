@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "model/ranges/torch_threads.h"
+#include "model/ranges/torch_rules.h"
 
 #define FORWARDS_MAX (1u << 20) /* forward operators whose backward is still awaited */
 

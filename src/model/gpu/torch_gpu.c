@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "format/cudacalls.h"
-#include "model/ranges/torch_threads.h"
+#include "model/ranges/torch_rules.h"
 #include "read/said/trace_facts.h"
 
 bool snd_torchgpu_is_recorded(const struct sonde_trace *trace)

@@ -7,7 +7,7 @@
 
 #include "format/fields.h"
 #include "model/ranges/open_ranges.h"
-#include "model/ranges/torch_threads.h"
+#include "model/ranges/torch_rules.h"
 #include "read/walk/kinds.h"
 
 uint32_t snd_torch_thread(const struct snd_assembly *a, const struct snd_lane *lane)

@@ -6,7 +6,7 @@
  *     open_ranges.c       opens them
  *     range_attributes.c  their attributes
  *     leaf_calls.c        ranges of frameworks, by their call records; ranges with nothing inside
- *     torch_names.c       what names mean to torch
+ *     torch_rules.c       what names mean to torch
  *     pass_ranges.c       walks that open no ranges
  *
  * Layer: model. Threads: one at a time.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model/ranges/torch_threads.h - how torch numbers the threads of a trace.
+ * model/ranges/torch_rules.h - how torch numbers the threads of a trace.
  *
  * Layer: model. Threads: as a trace.
  */
-#ifndef SND_MODEL_RANGES_TORCH_THREADS_H
-#define SND_MODEL_RANGES_TORCH_THREADS_H
+#ifndef SND_MODEL_RANGES_TORCH_RULES_H
+#define SND_MODEL_RANGES_TORCH_RULES_H
 
 #include "sonde/trace.h"
 
