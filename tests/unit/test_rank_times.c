@@ -3,6 +3,7 @@
  * model/ranks/rank_times.c and collectives.c: the time of ranks that have GPUs, calls whose work is a kernel's, sends and receives,
  * and what no other rank came to. tests/golden/view-ranks and view-collectives have jobs without GPUs.
  */
+#include "model/ranks/collective_rows.h"
 #include "model/ranks/rank_times.h"
 
 #include <sys/stat.h>
@@ -64,15 +65,17 @@ static void work(struct rank *r, const char *name, uint32_t kind, bool other, ui
 }
 
 /* A call of a collective; `more`: members of its description, after a comma. With a launch if `correlation` is not 0. */
+static unsigned elements = 10; /* of the calls that follow */
+
 static void call(struct rank *r, uint64_t from, uint64_t to, const char *name, const char *group,
                  const char *more, uint64_t sequence, uint32_t correlation)
 {
     char said[512];
 
     snprintf(said, sizeof said,
-             "{\"Collective name\": \"%s\", \"Group size\": %u, \"In msg nelems\": 10, \"Out msg "
-             "nelems\": 10, \"Process Group Name\": \"%s\", \"Rank\": %u, \"dtype\": \"Float\"%s}",
-             name, RANKS, group, r->number, more);
+             "{\"Collective name\": \"%s\", \"Group size\": %u, \"In msg nelems\": %u, \"Out msg "
+             "nelems\": 1, \"Process Group Name\": \"%s\", \"Rank\": %u, \"dtype\": \"Float\"%s}",
+             name, RANKS, elements, group, r->number, more);
     synth_begin(r->s, r->thread, from, synth_string(r->s, "c10d::call"), 0);
     synth_attr(r->s, r->thread, SND_ATTR_SCOPE, 1);
     synth_attr(r->s, r->thread, SND_ATTR_COLLECTIVE, synth_string(r->s, said));
@@ -240,13 +243,66 @@ static void what_is_left_is_in_order(void **state)
     }
 }
 
+/* By time, and of equal ones by group, kind and size; with who came last, and how long the others waited. */
+static void rows_of_collectives(void **state)
+{
+    static const struct {
+        const char *group, *name;
+        unsigned    elements, duration;
+    } calls[] = { { "a", "broadcast", 10, 100 },
+                  { "b", "allreduce", 10, 100 },
+                  { "a", "allreduce", 20, 100 },
+                  { "b", "gather", 10, 500 },
+                  { "a", "allreduce", 10, 100 } };
+    static const struct {
+        uint32_t                 group;
+        enum snd_collective_kind kind;
+        uint64_t                 size_bytes;
+    } expected[] = {
+        { 1, SND_COLLECTIVE_GATHER, 40 },     { 0, SND_COLLECTIVE_ALL_REDUCE, 40 },
+        { 0, SND_COLLECTIVE_ALL_REDUCE, 80 }, { 0, SND_COLLECTIVE_BROADCAST, 40 },
+        { 1, SND_COLLECTIVE_ALL_REDUCE, 40 },
+    };
+    struct job                  job = make_job("rows");
+    struct snd_collective_rows *rows;
+
+    (void)state;
+    for (size_t i = 0; i < SND_COUNT_OF(calls); i++)
+        for (uint32_t k = 0; k < RANKS; k++) {
+            uint64_t at = 1000 * (i + 1) + (k == 2 ? 30 : 0);
+            elements = calls[i].elements;
+            call(&job.ranks[k], at, at + calls[i].duration, calls[i].name, calls[i].group, "", i,
+                 0);
+        }
+    elements = 10;
+    struct sonde_trace *trace = finish(&job);
+    assert_int_equal(snd_collective_rows_make(trace, &rows, NULL), SONDE_OK);
+    assert_int_equal(rows->count, SND_COUNT_OF(expected));
+    assert_int_equal(rows->unfinished_count, 0);
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const struct snd_collective_row *row = &rows->rows[i];
+        int64_t                          duration = i == 0 ? 500 : 100;
+        assert_int_equal(row->group, expected[i].group);
+        assert_int_equal(row->kind, expected[i].kind);
+        assert_int_equal(row->size_bytes, expected[i].size_bytes);
+        assert_int_equal(row->count, 1);
+        assert_int_equal(row->whole, 1);
+        assert_int_equal(row->duration_ns, duration);
+        assert_int_equal(row->transfer_ns, duration);
+        assert_int_equal(row->last_rank, 2);
+        assert_int_equal(row->last_count, 1);
+        assert_int_equal(row->mismatched, 0);
+    }
+    snd_collective_rows_free(rows);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpus_divide_the_time),
-        cmocka_unit_test(kernels_end_collectives),
-        cmocka_unit_test(sends_meet_receives),
-        cmocka_unit_test(what_is_left_is_in_order),
+        cmocka_unit_test(gpus_divide_the_time), cmocka_unit_test(kernels_end_collectives),
+        cmocka_unit_test(sends_meet_receives),  cmocka_unit_test(what_is_left_is_in_order),
+        cmocka_unit_test(rows_of_collectives),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
