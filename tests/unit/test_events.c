@@ -144,6 +144,41 @@ static void folded_work(void **state)
     sonde_trace_close(trace);
 }
 
+/* What a range that waits for others held counts among its parent's: the last one is not the only one. */
+static void only_children_fold(void **state)
+{
+    (void)state;
+    for (int others = 0; others < 2; others++) {
+        struct synth          *s = synth_new(scratch_path("children"), NULL);
+        uint32_t               t = synth_thread(s, "main", 0), add = synth_string(s, "aten::add");
+        struct sonde_averages *averages;
+        synth_begin(s, t, 0, add, 0);
+        synth_attr(s, t, SND_ATTR_SCOPE, 1);
+        if (others) {
+            synth_begin(s, t, 10, synth_string(s, "first"), 0);
+            synth_end(s, t, 20);
+            synth_begin(s, t, 30, synth_string(s, "waits"), 0);
+            synth_attr(s, t, SND_ATTR_ASYNC, 1);
+            synth_begin(s, t, 40, synth_string(s, "inside"), 0);
+            synth_end(s, t, 50);
+            synth_end(s, t, 60);
+        }
+        synth_begin(s, t, 70, add, 0);
+        synth_attr(s, t, SND_ATTR_SCOPE, 1);
+        synth_end(s, t, 80);
+        synth_end(s, t, 100);
+        synth_close(s, true);
+        struct sonde_trace  *trace = scratch_open(scratch_path("children"));
+        struct sonde_events *events = list(trace);
+        assert_int_equal(sonde_events_columns(events)->count, others ? 5 : 1);
+        assert_int_equal(sonde_averages_new(trace, NULL, &averages, NULL), SONDE_OK);
+        assert_int_equal(find_average(averages, "aten::add")->count, others ? 2 : 1);
+        sonde_averages_free(averages);
+        sonde_events_free(events);
+        sonde_trace_close(trace);
+    }
+}
+
 /* A range that ends around an open one is not its parent; one that another thread ends has none. */
 static void ends_out_of_order(void **state)
 {
@@ -674,6 +709,7 @@ int main(void)
         cmocka_unit_test(memory_of_functions),
         cmocka_unit_test(torchs_rules),
         cmocka_unit_test(folded_work),
+        cmocka_unit_test(only_children_fold),
         cmocka_unit_test(ends_out_of_order),
         cmocka_unit_test(stacks_of_backward_ranges),
         cmocka_unit_test(tables),
