@@ -7,6 +7,7 @@
 
 #include "base/data/map.h"
 #include "model/ranks/clock_line.h"
+#include "read/file/scale.h"
 
 #define CELLS_MAX 1000000u /* of all collectives that are kept; then every second one goes */
 #define SAMPLES_MAX 4096u  /* of what ranks of one host differ by */
@@ -131,13 +132,13 @@ static bool find_slope(const struct snd_stay *stays, uint32_t count, double *slo
 
     for (uint32_t i = 0; i < count; i++) {
         x += stays[i].rank;
-        y += (double)(stays[i].exit_ns - stays[0].exit_ns);
+        y += (double)snd_sub(stays[i].exit_ns, stays[0].exit_ns);
     }
     x /= count;
     y /= count;
     for (uint32_t i = 0; i < count; i++) {
         xx += (stays[i].rank - x) * (stays[i].rank - x);
-        xy += (stays[i].rank - x) * ((double)(stays[i].exit_ns - stays[0].exit_ns) - y);
+        xy += (stays[i].rank - x) * ((double)snd_sub(stays[i].exit_ns, stays[0].exit_ns) - y);
     }
     *slope = xx > 0 ? xy / xx : 0;
     return xx > 0;
@@ -154,14 +155,16 @@ static struct cell add_host(struct snd_clock_meetings *m, const struct snd_stay 
     double      slope;
 
     if (count % 2 == 0)
-        cell.middle_exit_ns -= (stays[count / 2].exit_ns - stays[count / 2 - 1].exit_ns) / 2;
+        cell.middle_exit_ns =
+            snd_sub(cell.middle_exit_ns,
+                    snd_sub(stays[count / 2].exit_ns, stays[count / 2 - 1].exit_ns) / 2);
     for (uint32_t i = 0; i < count; i++) {
         cell.enter_ns = stays[i].enter_ns > cell.enter_ns ? stays[i].enter_ns : cell.enter_ns;
         m->rank_sums[cell.host] += stays[i].rank;
         m->rank_counts[cell.host]++;
     }
     if (count > 1)
-        add_some(&m->spreads, (double)(stays[count - 1].exit_ns - stays[0].exit_ns));
+        add_some(&m->spreads, (double)snd_sub(stays[count - 1].exit_ns, stays[0].exit_ns));
     if (count > 1 && find_slope(stays, count, &slope))
         add_some(&m->slopes, slope);
     return cell;
@@ -243,7 +246,7 @@ bool snd_clocks_add(struct snd_clocks *c, uint32_t group, struct snd_stay *stays
         for (to = from; to < count && stays[to].host == stays[from].host;)
             to++;
         struct cell cell = add_host(m, stays + from, to - from);
-        meeting->stay_ns += (double)(cell.first_exit_ns - cell.enter_ns) / hosts;
+        meeting->stay_ns += (double)snd_sub(cell.first_exit_ns, cell.enter_ns) / hosts;
         meeting->cells[meeting->count++] = cell;
     }
     struct kept *kept = hosts > 1 ? find_kept(m, group) : NULL;
@@ -297,7 +300,8 @@ static void count_last(void *user, const struct meeting *meeting)
         const struct cell *cell = &meeting->cells[i];
         tried[cell->host].meetings++;
         tried[cell->host].fair += 1.0 / meeting->count;
-        if (cell->first_exit_ns - cell->enter_ns < last->first_exit_ns - last->enter_ns)
+        if (snd_sub(cell->first_exit_ns, cell->enter_ns) <
+            snd_sub(last->first_exit_ns, last->enter_ns))
             last = cell;
     }
     tried[last->host].last++;
@@ -357,6 +361,14 @@ struct solver {
     int64_t            origin_ns;
     bool               failed;
 };
+
+/* Times of a damaged trace may give anything. */
+static int64_t whole_ns(double ns)
+{
+    if (!(fabs(ns) < (double)SND_TIME_MAX))
+        return ns < 0 ? -SND_TIME_MAX : SND_TIME_MAX;
+    return llround(ns);
+}
 
 /* How much the exits scatter from one collective to the next: slow changes of the clock are not in it. */
 static double find_jitter(const struct evidence *e, uint32_t from, uint32_t to)
@@ -471,14 +483,14 @@ static void find_pieces(struct solver *s, uint32_t from, uint32_t to)
 static bool add_knot(struct solver *s, double x, double y, double error_ns)
 {
     struct snd_host_clock *clock = &s->clocks->clocks[s->host];
-    struct snd_clock_knot  knot = { s->origin_ns + llround(x * 1e9), y, error_ns };
+    struct snd_clock_knot  knot = { snd_add(s->origin_ns, whole_ns(x * 1e9)), y, error_ns };
     double                 before = 0;
 
     if (!snd_grow(&clock->knots, &clock->room, clock->count, sizeof *clock->knots))
         return false;
     if (s->parent != s->clocks->reference)
         (void)snd_clock_offset(&s->clocks->clocks[s->parent],
-                               knot.at_ns - clock->base_ns - llround(y), &before);
+                               snd_sub(snd_sub(knot.at_ns, clock->base_ns), whole_ns(y)), &before);
     knot.error_ns += before;
     clock->knots[clock->count++] = knot;
     return true;
@@ -512,7 +524,7 @@ static void find_drift(const struct solver *s)
     if (e->count < FEW || span <= 0)
         return;
     struct snd_line line = snd_line_through(e->exits, e->count, e->scratch);
-    clock->drift = line.slope / 1e9;
+    clock->drift = fmax(fmin(line.slope, STEEPEST), -STEEPEST) / 1e9;
     clock->drift_error = 2 * find_noise(e, 0, e->count, line) / span / 1e9;
 }
 
@@ -520,7 +532,7 @@ static int64_t to_reference(const struct solver *s, int64_t parent_ns)
 {
     if (s->parent == s->clocks->reference)
         return parent_ns;
-    return parent_ns - snd_clock_offset(&s->clocks->clocks[s->parent], parent_ns, NULL);
+    return snd_sub(parent_ns, snd_clock_offset(&s->clocks->clocks[s->parent], parent_ns, NULL));
 }
 
 static void add_evidence(void *user, const struct meeting *meeting)
@@ -536,16 +548,17 @@ static void add_evidence(void *user, const struct meeting *meeting)
     int64_t middle = to_reference(s, other->middle_exit_ns);
     int64_t base = s->clocks->clocks[s->host].base_ns;
     if (e->count == 0) {
-        base = s->clocks->clocks[s->host].base_ns = own->middle_exit_ns - middle;
+        base = s->clocks->clocks[s->host].base_ns = snd_sub(own->middle_exit_ns, middle);
         s->origin_ns = own->middle_exit_ns;
     }
     uint32_t at = e->count++;
-    e->exits[at] = (struct snd_point){ (double)(own->middle_exit_ns - s->origin_ns) / 1e9,
-                                       (double)(own->middle_exit_ns - middle - base) };
-    e->low[at] = (struct snd_point){ (double)(own->enter_ns - s->origin_ns) / 1e9,
-                                     (double)(own->enter_ns - first - base) };
-    e->high[at] = (struct snd_point){ (double)(own->first_exit_ns - s->origin_ns) / 1e9,
-                                      (double)(own->first_exit_ns - enter - base) };
+    e->exits[at] =
+        (struct snd_point){ (double)snd_sub(own->middle_exit_ns, s->origin_ns) / 1e9,
+                            (double)snd_sub(snd_sub(own->middle_exit_ns, middle), base) };
+    e->low[at] = (struct snd_point){ (double)snd_sub(own->enter_ns, s->origin_ns) / 1e9,
+                                     (double)snd_sub(snd_sub(own->enter_ns, first), base) };
+    e->high[at] = (struct snd_point){ (double)snd_sub(own->first_exit_ns, s->origin_ns) / 1e9,
+                                      (double)snd_sub(snd_sub(own->first_exit_ns, enter), base) };
 }
 
 struct trio {
@@ -731,12 +744,12 @@ int64_t snd_clock_offset(const struct snd_host_clock *clock, int64_t at_ns, doub
     }
     if (from == 0 || from == clock->count) {
         const struct snd_clock_knot *end = &knots[from == 0 ? 0 : from - 1];
-        double                       beyond = (double)(at_ns - end->at_ns);
+        double                       beyond = (double)snd_sub(at_ns, end->at_ns);
         *error_ns = end->error_ns + fabs(beyond) * clock->drift_error;
-        return clock->base_ns + llround(end->offset_ns + beyond * clock->drift);
+        return snd_add(clock->base_ns, whole_ns(end->offset_ns + beyond * clock->drift));
     }
     const struct snd_clock_knot *a = &knots[from - 1], *b = &knots[from];
-    double                       share = (double)(at_ns - a->at_ns) / (double)(b->at_ns - a->at_ns);
+    double share = (double)snd_sub(at_ns, a->at_ns) / (double)snd_sub(b->at_ns, a->at_ns);
     *error_ns = a->error_ns + (b->error_ns - a->error_ns) * share;
-    return clock->base_ns + llround(a->offset_ns + (b->offset_ns - a->offset_ns) * share);
+    return snd_add(clock->base_ns, whole_ns(a->offset_ns + (b->offset_ns - a->offset_ns) * share));
 }
