@@ -184,10 +184,92 @@ static void shortened_as_said(void **state)
     snd_critical_free(c);
 }
 
+/* ----------------------------------------------------------------------- a GPU */
+
+enum { LATENCY = 10 }; /* us from a launch's call to the begin of a kernel, at least */
+
+static void call_api(struct synth *s, uint32_t thread, uint64_t from, uint64_t to, const char *name,
+                     uint64_t number)
+{
+    synth_begin(s, thread, from * 1000, synth_string(s, name), 0);
+    synth_attr(s, thread, SND_ATTR_API, number);
+    synth_end(s, thread, to * 1000);
+}
+
+/* An operator launches a kernel, and again; then the thread waits for them. Microseconds. */
+static struct snd_critical *run_gpu(uint64_t first, uint64_t second, uint64_t host)
+{
+    struct synth        *s = synth_new(scratch_path("gpu"), NULL);
+    struct snd_critical *critical = NULL;
+    uint32_t             main_thread = synth_thread(s, "main", 0), cupti = synth_thread(s, "c", 0);
+    uint32_t queue = synth_queue(s, &(struct snd_queue_record){ 0x100, 1, 7, 0 }), works[2];
+    uint64_t took[] = { first, second }, at = 10, idle = 0;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t begin = at;
+        works[i] = synth_work(s, &(struct snd_work_record){
+                                     .name = synth_string(s, i ? "second" : "first"),
+                                     .kind = SND_WORK_KERNEL });
+        synth_begin(s, main_thread, begin * 1000, synth_string(s, "aten::mm"), 0);
+        synth_attr(s, main_thread, SND_ATTR_SCOPE, 1);
+        at += host;
+        call_api(s, main_thread, at, at + 5, "cudaLaunchKernel", (uint64_t)211 << 32 | (i + 1));
+        uint64_t start = at + LATENCY > idle ? at + LATENCY : idle;
+        at += 5;
+        synth_end(s, main_thread, at * 1000);
+        if (took[i] > 0)
+            synth_device(s, cupti, start * 1000, works[i], queue, took[i] * 1000, i + 1, 0);
+        idle = start + took[i];
+    }
+    uint64_t done = idle > at ? idle : at;
+    call_api(s, main_thread, at, done + 3, "cudaStreamSynchronize", (uint64_t)131 << 32 | 9);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("gpu"));
+    assert_int_equal(snd_critical_make(trace, &critical, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    return critical;
+}
+
+static const struct snd_critical_row *find_longest(const struct snd_critical *c,
+                                                   enum snd_part_kind kind, int64_t us_at_most)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->rows[i].kind == kind && c->rows[i].ns <= us_at_most * 1000)
+            return &c->rows[i];
+    return NULL;
+}
+
+/* The second kernel was launched while the first ran: without the first, it begins when it is launched, not before. */
+static void kernels_and_launches(void **state)
+{
+    struct snd_critical *c = run_gpu(500, 300, 100), *no_first = run_gpu(0, 300, 100),
+                        *no_second = run_gpu(500, 0, 100), *no_host = run_gpu(500, 300, 0);
+    const struct snd_critical_row *first = find_longest(c, SND_PART_KERNEL, 500),
+                                  *second = find_longest(c, SND_PART_KERNEL, 300),
+                                  *host = find_longest(c, SND_PART_OPERATOR, 100);
+
+    (void)state;
+    assert_int_equal(c->span_ns, (100 + LATENCY + 500 + 300 + 3) * 1000);
+    assert_int_equal(first->ns, 500000);
+    assert_int_equal(second->ns, 300000);
+    assert_int_equal(host->ns, 100000);
+    assert_int_equal(c->span_ns - no_second->span_ns, second->win_ns);
+    assert_int_equal(c->span_ns - no_host->span_ns, host->win_ns);
+    /* How long a launch takes at least is not known: by that it may be more than is won. */
+    int64_t won_by_first = c->span_ns - no_first->span_ns;
+    assert_true(first->win_ns < first->ns && won_by_first <= first->win_ns &&
+                first->win_ns <= won_by_first + LATENCY * 1000);
+    snd_critical_free(c);
+    snd_critical_free(no_first);
+    snd_critical_free(no_second);
+    snd_critical_free(no_host);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(parts_of_the_path),
-                                        cmocka_unit_test(shortened_as_said) };
+                                        cmocka_unit_test(shortened_as_said),
+                                        cmocka_unit_test(kernels_and_launches) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -161,10 +161,11 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *op
         p->failed = true;
         return;
     }
-    line->open[line->depth++] = (struct open_part){ open->order, open->range.name, line->count,
+    line->open[line->depth++] = (struct open_part){ open->order, open->range.name, 0,
                                                     (uint8_t)judge(p, &open->range) };
     see(p, lane->process, open->range.start_ns);
     change(p, lane, open->range.start_ns);
+    line->open[line->depth - 1].stretch = line->count > 0 ? line->count - 1 : 0;
 }
 
 /* A call of a GPU's API: what it launched is found by it, and whether it waited. */
