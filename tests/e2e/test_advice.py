@@ -62,6 +62,15 @@ def test_what_follows_the_last_step_is_no_slow_step(tmp_path):
     assert advice(tmp_path / "t.sonde") == {}
 
 
+@pytest.mark.parametrize("wrong, expected", [(0, {}), (1, {"straggler": "aten::mm"}), (5, {"unfinished-collective": None})])
+def test_what_is_wrong_with_a_job_is_said(tmp_path, wrong, expected):
+    """gen_ranks.c: an even one, one of which rank 2 computes for longer, one of which it never came."""
+    found = advice(generate("job", tmp_path / "job", str(wrong)))
+    found.pop("loader-without-workers")  # which they all have
+    assert {name: row["place"] for name, row in found.items()} == expected
+    assert all("rank 2" in row["text"] for row in found.values())
+
+
 def test_the_numbers_of_a_sentence_are_those_of_the_views(tmp_path):
     generate("advice", tmp_path / "t.sonde", "8")
     found = advice(tmp_path / "t.sonde")

@@ -119,6 +119,14 @@ enum sonde_status snd_advisor_finish(struct snd_advisor *advisor, struct sonde_e
     return st;
 }
 
+static bool has_ranks(const struct sonde_trace *trace)
+{
+    for (uint32_t p = 0; p < trace->process_count; p++)
+        if (trace->processes[p].shown.rank != SONDE_NONE)
+            return true;
+    return false;
+}
+
 enum sonde_status snd_advice_find(struct snd_advisor *advisor, const struct sonde_summary *summary,
                                   const struct snd_advices **out, struct sonde_error *err)
 {
@@ -132,6 +140,7 @@ enum sonde_status snd_advice_find(struct snd_advisor *advisor, const struct sond
         { all->ranges > 0, snd_advise_ranges },
         { all->allocs > 0 && advisor->memory, snd_advise_memory },
         { has_heap(advisor->trace), snd_advise_heap },
+        { has_ranks(advisor->trace), snd_advise_ranks },
     };
     struct snd_advices *found = &advisor->found;
     enum sonde_status   st = snd_advisor_finish(advisor, err);

@@ -5,7 +5,7 @@
  *
  * One list for the summary, the view `advice`, what is printed after a run, and the page. A pattern is a line of
  * advice.def; what it needs of a trace is looked for by a finder of advice_gpu.c, advice_memory.c,
- * advice_ranges.c or advice_samples.c. Nothing is said that the numbers do not carry.
+ * advice_ranges.c, advice_ranks.c or advice_samples.c. Nothing is said that the numbers do not carry.
  *
  * Finders make no walk of their own: what they need waits at the trace (snd_wait()) for the one that the summary makes,
  * or the model beside it. Only why steps are slow takes another, of a trace that has such steps.

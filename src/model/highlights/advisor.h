@@ -73,6 +73,8 @@ SND_CHECKED enum sonde_status snd_advise_memory(struct snd_advisor *advisor,
 SND_CHECKED enum sonde_status snd_advise_heap(struct snd_advisor *advisor, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_ranges(struct snd_advisor *advisor,
                                                 struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_advise_ranks(struct snd_advisor *advisor,
+                                               struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_samples(struct snd_advisor *advisor,
                                                  struct sonde_error *err);
 
