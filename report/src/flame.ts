@@ -11,8 +11,10 @@ import type { Lane } from "./lanes";
 import { Raster } from "./raster";
 import { drawRow, finish, painter } from "./rowpaint";
 import { clampWindow, matchTexts, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
+import { matchesLink } from "./matches";
 import { changeColour, changeFacts, changeLegend, sideTotals, type Side } from "./change";
 import { treeOfPart } from "./part";
+import { sandwichOf } from "./sandwich";
 import { readWindow, type Selection } from "./selection";
 import { layOut, type Layout } from "./tree";
 
@@ -22,6 +24,8 @@ interface Source {
   title: string;
   tree?: Tree;
   lane?: Lane;
+  layout?: Layout; // of callers and callees: not that of the tree
+  of?: Source; // what they are of
 }
 
 export class Flame implements Part {
@@ -40,6 +44,7 @@ export class Flame implements Part {
     "aria-label": "Selection",
   });
   private status = el("span.count", { role: "status" });
+  private all = el("span"); // a link to the table of matches
   private place = el("div.tools");
   private search: HTMLInputElement;
   private sources: Source[];
@@ -53,6 +58,8 @@ export class Flame implements Part {
   private matches: Uint8Array | null = null;
   private selected = -1;
   private selectedRow = -1;
+  private found: [id: number, row: number][] = []; // what a search matches
+  private foundAt = -1;
   private raster = new Raster();
   private observer = new ResizeObserver(() => this.draw());
   readonly draw = oncePerFrame(() => this.paint());
@@ -87,11 +94,19 @@ export class Flame implements Part {
       })),
     ];
     this.source = this.sources.find((source) => source.key === key) ?? this.sources[0];
-    this.search = searchBox("Search names", (text) => {
-      this.find(text);
-      this.changed();
-    });
-    this.element = el("section.flamegraph", { "aria-label": "Flame graph" });
+    this.search = searchBox(
+      "Search names",
+      (text) => {
+        this.find(text);
+        this.changed();
+      },
+      (back) => this.step(back ? -1 : 1),
+    );
+    this.element = el(
+      "section.flamegraph",
+      { "aria-label": "Flame graph" },
+      el("h1.unseen", {}, "Flame graph"),
+    );
     if (!this.source) {
       this.element.append(
         el("p.empty", {}, "The trace has no ranges, samples, modules or functions to draw."),
@@ -112,18 +127,20 @@ export class Flame implements Part {
         this.source.key,
         (key) => this.use(this.sources.find((source) => source.key === key)!),
       ),
-      choice(
-        "Direction",
-        [
-          ["icicle", "callers on top"],
-          ["flame", "callers at the bottom"],
-        ],
-        this.icicle ? "icicle" : "flame",
-        (value) => {
-          this.icicle = value === "icicle";
-          this.draw();
-        },
-      ),
+      this.source.of
+        ? null
+        : choice(
+            "Direction",
+            [
+              ["icicle", "callers on top"],
+              ["flame", "callers at the bottom"],
+            ],
+            this.icicle ? "icicle" : "flame",
+            (value) => {
+              this.icicle = value === "icicle";
+              this.draw();
+            },
+          ),
       this.source.tree?.before
         ? choice(
             "Width",
@@ -141,11 +158,32 @@ export class Flame implements Part {
       this.search,
       el(
         "button",
+        {
+          type: "button",
+          "aria-label": "Previous match",
+          title: "Previous match",
+          onclick: () => this.step(-1),
+        },
+        "↑",
+      ),
+      el(
+        "button",
+        {
+          type: "button",
+          "aria-label": "Next match",
+          title: "Next match",
+          onclick: () => this.step(1),
+        },
+        "↓",
+      ),
+      el(
+        "button",
         { type: "button", title: "Show all (Escape)", onclick: () => this.show(this.whole) },
         "All",
       ),
       el("span.spacer"),
       this.status,
+      this.all,
     ];
     this.place.replaceChildren(...tools.filter((one): one is Node => one !== null));
   }
@@ -157,7 +195,10 @@ export class Flame implements Part {
       ...(source.tree?.before ? changeLegend(this.trace, source.tree.before) : []),
     );
     this.legend.hidden = !source.tree?.before;
-    if (source.tree) this.layout = layOut(source.tree, sideTotals(source.tree, this.side));
+    if (source.layout) {
+      this.layout = source.layout;
+      this.icicle = true;
+    } else if (source.tree) this.layout = layOut(source.tree, sideTotals(source.tree, this.side));
     else {
       const { rows, spans } = source.lane!;
       this.layout = {
@@ -182,7 +223,23 @@ export class Flame implements Part {
 
   /** The name of what is drawn is of the address's path. */
   get name(): string {
-    return this.source?.key ?? "";
+    return (this.source?.of ?? this.source)?.key ?? "";
+  }
+
+  /** Callers and callees of a function, from all places where the tree has it. */
+  private sandwich(name: number): void {
+    const of = this.source.of ?? this.source;
+    const text = this.trace.head.texts[name];
+    const title = `Callers and callees of ${text}`;
+    const made = of.tree && sandwichOf(of.tree, name, title);
+    if (!made) return;
+    const source: Source = { key: "sandwich", title, ...made, of };
+    this.sources = [source, ...this.sources.filter((one) => !one.of)];
+    this.use(source);
+    const row = made.layout.rows.findIndex(
+      (ids) => ids.length === 1 && made.layout.spans.name[ids[0]] === name,
+    );
+    this.select(made.layout.rows[row][0], row);
   }
 
   toAddress(to: URLSearchParams): void {
@@ -191,6 +248,7 @@ export class Flame implements Part {
       to.set("at", `${Math.round(this.window.from)}-${Math.round(this.window.to)}`);
     if (this.selected >= 0) to.set("frame", `${this.selectedRow}.${this.selected}`);
     if (this.search.value) to.set("search", this.search.value);
+    if (this.source.of) to.set("sandwich", this.trace.head.texts[this.source.tree!.name[0]]);
   }
 
   fromAddress(from: URLSearchParams): void {
@@ -198,6 +256,8 @@ export class Flame implements Part {
     const window = readWindow(from.get("at"));
     const [row, id] = (from.get("frame") ?? "").split(".").map(Number);
     this.search.value = from.get("search") ?? "";
+    const name = this.trace.head.texts.indexOf(from.get("sandwich") ?? "\0");
+    if (name >= 0) this.sandwich(name);
     if (this.layout.rows[row]?.includes(id)) {
       this.selected = id;
       this.selectedRow = row;
@@ -339,6 +399,11 @@ export class Flame implements Part {
       s: () => this.show(zoomAround(this.window, middle, 1.4)),
       a: () => pan(-0.15),
       d: () => pan(0.15),
+      c: () => {
+        if (this.selected >= 0) this.sandwich(this.layout.spans.name[this.selected]);
+      },
+      n: () => this.step(1),
+      p: () => this.step(-1),
       ArrowLeft: () => this.beside(-1),
       ArrowRight: () => this.beside(1),
       ArrowUp: () => this.up(this.icicle ? -1 : 1),
@@ -375,27 +440,61 @@ export class Flame implements Part {
 
   private find(text: string): void {
     this.matches = matchTexts(this.trace.head.texts, text);
-    this.status.textContent = "";
+    this.found = [];
+    this.foundAt = -1;
+    this.covered = 0;
     if (this.matches) {
       const { spans, rows } = this.layout;
-      let found = 0;
-      let sum = 0;
       let covered: Window[] = []; // by matches of the rows above: what lies in one counts once
-      for (const row of rows) {
+      for (const [at, row] of rows.entries()) {
         const mine: Window[] = [];
         for (const id of row) {
           if (this.matches[spans.name[id]] !== 1) continue;
-          found++;
+          this.found.push([id, at]);
           if (!covered.some((one) => one.from <= spans.start[id] && spans.end[id] <= one.to)) {
-            sum += spans.end[id] - spans.start[id];
+            this.covered += spans.end[id] - spans.start[id];
             mine.push({ from: spans.start[id], to: spans.end[id] });
           }
         }
         if (covered.length + mine.length < 5000) covered = covered.concat(mine);
       }
-      this.status.textContent = `${found} match${found === 1 ? "" : "es"}, ${format.percent(sum, this.layout.whole)}`;
     }
+    this.showStatus();
     this.draw();
+  }
+
+  private covered = 0; // by matches
+
+  private step(by: number): void {
+    const { found } = this;
+    if (found.length === 0) return;
+    this.foundAt = (this.foundAt + by + found.length) % found.length;
+    const [id, row] = found[this.foundAt];
+    const { start, end } = this.layout.spans;
+    const length = this.window.to - this.window.from;
+    // What is out of sight or too narrow to see gets room around it.
+    if (
+      start[id] < this.window.from ||
+      end[id] > this.window.to ||
+      end[id] - start[id] < length / 200
+    )
+      this.show({
+        from: start[id] - 5 * (end[id] - start[id]),
+        to: end[id] + 5 * (end[id] - start[id]),
+      });
+    this.scroller.scrollTop = Math.max(0, this.y(row) - this.scroller.clientHeight / 2);
+    this.select(id, row);
+    this.showStatus();
+  }
+
+  private showStatus(): void {
+    const { found, foundAt, matches } = this;
+    const at = foundAt >= 0 ? `${foundAt + 1} of ` : "";
+    const share = format.percent(this.covered, this.layout.whole);
+    this.status.textContent = matches
+      ? `${at}${found.length} match${found.length === 1 ? "" : "es"}, ${share}`
+      : "";
+    this.all.replaceChildren(...(found.length > 0 ? [matchesLink(this.search.value)] : []));
   }
 
   private describe(): void {
@@ -431,11 +530,23 @@ export class Flame implements Part {
     if (tree) {
       if (tree.place[id]) facts.push(["Place", this.trace.head.texts[tree.place[id]]]);
     }
+    const canTurn = tree && !tree.before;
     this.details.replaceChildren(
       el(
         "div.facts-box",
         {},
         el("h2", {}, name),
+        canTurn
+          ? el(
+              "button",
+              {
+                type: "button",
+                title: "Callers and callees (C)",
+                onclick: () => this.sandwich(this.layout.spans.name[id]),
+              },
+              "Callers and callees",
+            )
+          : null,
         el(
           "dl.facts",
           {},

@@ -5,11 +5,11 @@
  */
 import { BESIDE, FUNCTION, type Series, type Spans, type Trace } from "./data";
 import { sampleRows, type SampleRows } from "./samples";
-import { lowerBound, ROW_HEIGHT, stackUp, type Row } from "./rows";
+import { lowerBound, stackUp, type Row } from "./rows";
 
 export const COUNTER_HEIGHT = 44;
 export const HEAD_HEIGHT = 24;
-const GAP = 6;
+export const GAP = 6;
 
 export interface Lane {
   kind: "process" | "spans" | "steps" | "counter";
@@ -25,12 +25,26 @@ export interface Lane {
   behind?: Series; // drawn behind it, on the same scale: what an allocator reserved
   marks: number[]; // numbers of the trace's marks
   folded: boolean;
+  hidden: boolean;
+  pinned: boolean;
+  main?: Lane; // of a process: its busiest
   y: number;
   height: number;
 }
 
 function lane(more: Partial<Lane> & Pick<Lane, "kind" | "title" | "process" | "spans">): Lane {
-  return { detail: "", thread: -1, rows: [], marks: [], folded: false, y: 0, height: 0, ...more };
+  return {
+    detail: "",
+    thread: -1,
+    rows: [],
+    marks: [],
+    folded: false,
+    hidden: false,
+    pinned: false,
+    y: 0,
+    height: 0,
+    ...more,
+  };
 }
 
 /** Numbers of ranges by thread and depth, in the order in which they are in the trace. */
@@ -261,25 +275,5 @@ export function makeLanes(trace: Trace): Lane[] {
     )
       lanes.pop();
   });
-  place(lanes);
   return lanes;
-}
-
-/** Gives each lane its place; a folded one has a row's height. Returns the height of all. */
-export function place(lanes: Lane[]): number {
-  let y = 0;
-  let folded = false; // of the process
-  for (const one of lanes) {
-    if (one.kind === "process") folded = one.folded;
-    const rows =
-      one.kind === "process"
-        ? HEAD_HEIGHT
-        : one.kind === "counter"
-          ? COUNTER_HEIGHT
-          : (one.folded ? 1 : Math.max(1, one.rows.length)) * ROW_HEIGHT + GAP;
-    one.y = y;
-    one.height = one.kind !== "process" && folded ? 0 : rows;
-    y += one.height;
-  }
-  return y;
 }

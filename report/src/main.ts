@@ -9,6 +9,7 @@ import * as format from "./format";
 import { makeLanes, type Lane } from "./lanes";
 import { listPart, traceChoice } from "./listing";
 import { summaryPart } from "./summary";
+import { matchesPart } from "./matches";
 import { Memory } from "./memory";
 import { ModelTree } from "./model";
 import { viewOf } from "./reader";
@@ -17,6 +18,7 @@ import { Selection } from "./selection";
 import { sourcePart } from "./source";
 import { isEmpty, viewPart } from "./tables";
 import { Timeline } from "./timeline";
+import { foldMany } from "./tracks";
 
 const byId = (id: string): HTMLElement => document.getElementById(id)!;
 
@@ -33,6 +35,7 @@ class Page {
 
   constructor(private trace: Trace) {
     this.lanes = makeLanes(trace);
+    foldMany(this.lanes);
     this.palette = new Palette(trace.head.texts);
     this.chosen = new Selection(trace, this.lanes, () => this.keep());
     for (const entry of trace.views)
@@ -74,6 +77,7 @@ class Page {
       link("timeline", "Timeline"),
       link("flame", "Flame graph"),
       ...this.optionalParts().map(([hash, title]) => link(hash, title)),
+      link("matches", "Search"),
       el("h2", {}, "Tables"),
       ...tables.map((view) => link(`table/${view}`, this.views.get(view)![0].title)),
       ...(empty.length > 0
@@ -132,6 +136,18 @@ class Page {
         group,
         (chosen) => (location.hash = chosen ? `table/${name}/${chosen}` : `table/${name}`),
         this.trace.ranges.count > 0 ? (wanted) => this.findInTimeline(wanted) : null,
+        this.trace,
+        this.chosen,
+        () => this.keep(),
+      );
+    if (kind === "matches")
+      return matchesPart(
+        this.trace,
+        this.lanes,
+        (part, wanted) => {
+          if (part === "timeline") this.findInTimeline(wanted);
+          else location.hash = `${part}?${new URLSearchParams({ search: wanted }).toString()}`;
+        },
         () => this.keep(),
       );
     if (kind === "memory") return new Memory(this.trace, this.lanes, this.chosen);
@@ -257,6 +273,7 @@ class Page {
       ["0", "show all"],
       ["/", "search or filter"],
       ["Enter, N, P", "next and previous match"],
+      ["C", "callers and callees, in a flame graph"],
       ["Ctrl + wheel", "zoom at the pointer"],
       ["Shift + wheel, Shift + drag", "move"],
       ["Drag", "select a part of the time"],

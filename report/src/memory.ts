@@ -34,7 +34,11 @@ interface Moment {
 }
 
 export class Memory implements Part {
-  readonly element = el("section.memory", { "aria-label": "Memory over time" });
+  readonly element = el(
+    "section.memory",
+    { "aria-label": "Memory over time" },
+    el("h1.unseen", {}, "Memory over time"),
+  );
   private canvas = el("canvas", {
     tabindex: 0,
     role: "application",

@@ -133,7 +133,9 @@ export class DataTable {
       const letters = isNumeric(column.kind)
         ? Math.min(longest + 1, 24)
         : Math.ceil(0.9 * Math.min(longest, column.kind === "lines" ? 90 : 70)) + 2;
-      const narrow = isNumeric(column.kind) ? letters : Math.min(letters, 28);
+      const narrow = isNumeric(column.kind)
+        ? letters
+        : Math.min(letters, innerWidth < 760 ? 16 : 28);
       least += narrow + 2;
       return `minmax(${narrow}ch, ${letters}ch)`;
     });
@@ -273,16 +275,24 @@ export class DataTable {
       event.target === this.scroller
     )
       this.options.choose(this.table.rows[this.order[this.focus]]);
-    else if (event.key in moves) {
-      this.focus = Math.max(0, Math.min(this.order.length - 1, this.focus + moves[event.key]));
-      const top = this.focus * ROW;
-      const room = this.scroller.clientHeight - ROW;
-      if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-      else if (top + ROW > this.scroller.scrollTop + room)
-        this.scroller.scrollTop = top + ROW - room;
-      this.draw();
-    } else return;
+    else if (event.key in moves) this.moveFocus(this.focus + moves[event.key]);
+    else return;
     event.preventDefault();
+  }
+
+  /** To the next row, or the one before; from the last to the first. */
+  step(by: number): void {
+    const n = this.order.length;
+    if (n > 0) this.moveFocus(this.focus < 0 && by < 0 ? n - 1 : (this.focus + by + n) % n);
+  }
+
+  private moveFocus(to: number): void {
+    this.focus = Math.max(0, Math.min(this.order.length - 1, to));
+    const top = this.focus * ROW;
+    const room = this.scroller.clientHeight - ROW;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (top + ROW > this.scroller.scrollTop + room) this.scroller.scrollTop = top + ROW - room;
+    this.draw();
   }
 
   /** The first rows as a plain table, which paper has. */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The part that shows a view: its totals, sections and rows, in one of its groupings. */
-import type { Cell, Table, Total, Trait, View, ViewEntry } from "./data";
+import type { Cell, Table, Total, Trace, Trait, View, ViewEntry } from "./data";
 import { choice, el, searchBox, type Part } from "./dom";
 import { cell as formatCell } from "./format";
+import { rowsInPart, tableOfPart } from "./parttables";
+import type { Selection } from "./selection";
 import { DataTable, type TableOptions } from "./table";
 
 /** "line-memory" as a heading. */
@@ -45,6 +47,26 @@ function indentOf(view: View, traits: Trait[]): TableOptions["indent"] {
     : undefined;
 }
 
+/** Of a chosen part: the view with its rows, or as it is, with a sentence that says which. */
+function ofPart(entry: ViewEntry, trace: Trace, part: Selection): { view: View; note: string } {
+  const view = entry.document;
+  if (!part.active) return { view, note: "" };
+  const table = tableOfPart(view, entry.group, trace, part);
+  const sections = view.sections.map((section) => rowsInPart(section, part) ?? section);
+  if (!table) return { view: { ...view, sections }, note: "This table is of the whole trace." };
+  const left = view.columns.length - table.columns.length;
+  return {
+    view: {
+      ...view,
+      ...table,
+      sections: [],
+      totals: [],
+      empty: "Nothing of this is in the selected part.",
+    },
+    note: `Of the selected part.${left > 0 ? " Columns that need the whole trace are left out." : ""}`,
+  };
+}
+
 interface State {
   filter: string;
   all: boolean;
@@ -55,10 +77,12 @@ export function viewPart(
   group: string,
   setGroup: (group: string) => void,
   find: ((name: string) => void) | null,
+  trace: Trace,
+  part: Selection,
   changed: () => void,
 ): Part {
   const entry = entries.find((one) => one.group === group) ?? entries[0];
-  const view = entry.document;
+  const { view, note } = ofPart(entry, trace, part);
   const state: State = { filter: "", all: false };
   const place = el("div.rows");
   const printed = el("div.print-only");
@@ -107,17 +131,22 @@ export function viewPart(
     element.append(el("p.empty", {}, view.error));
     return { element };
   }
+  if (note) element.append(el("p.part-note", { role: "note" }, note));
   const totals = totalsList(view.totals, view.microseconds);
   if (totals) element.append(totals);
   for (const section of view.sections)
     if (section.rows.length > 0)
       element.append(sectionTable(section, section.title ?? asTitle(section.key)));
-  const search = searchBox("Filter: words, or count>10", (text) => {
-    state.filter = text;
-    table?.filter(text);
-    if (table) printed.replaceChildren(table.printed(200));
-    changed();
-  });
+  const search = searchBox(
+    "Filter: words, or count>10",
+    (text) => {
+      state.filter = text;
+      table?.filter(text);
+      if (table) printed.replaceChildren(table.printed(200));
+      changed();
+    },
+    (back) => table?.step(back ? -1 : 1),
+  );
   const groups = entries.map((one): [string, string] => [
     one.group,
     one.group === "" ? "name" : one.group,
@@ -173,9 +202,13 @@ export function viewPart(
       table?.filter(state.filter);
     },
     key: (event) => {
-      if (event.key !== "/") return false;
-      search.focus();
-      return true;
+      const acts: Record<string, () => void> = {
+        "/": () => search.focus(),
+        n: () => table?.step(1),
+        p: () => table?.step(-1),
+      };
+      acts[event.key]?.();
+      return event.key in acts;
     },
   };
 }

@@ -3,10 +3,12 @@
 import { legend, type Palette } from "./colours";
 import type { Trace } from "./data";
 import { describeArea, describeSpan } from "./details";
-import { el, oncePerFrame, searchBox, type Part } from "./dom";
+import { choice, el, oncePerFrame, searchBox, type Part } from "./dom";
 import * as format from "./format";
-import { place, type Lane } from "./lanes";
+import type { Lane } from "./lanes";
 import type { Place } from "./links";
+import { matchesLink } from "./matches";
+import { Overview } from "./overview";
 import { Raster } from "./raster";
 import {
   clampWindow,
@@ -19,9 +21,10 @@ import {
 } from "./rows";
 import { paintRuler } from "./ticks";
 import { readWindow, type Selection } from "./selection";
-import { greatest, paintTimeline } from "./timelinepaint";
+import { greatest, paintTimeline, topOf } from "./timelinepaint";
+import { arrange, type Arranged, type Order, type Tracks } from "./tracks";
 
-const GUTTER = 210;
+const FEW_LANES = 3; // with more there is a way to find some
 
 /** What a counter's lane shows, in plain numbers. */
 function seriesFacts({ series, behind }: Lane): string | undefined {
@@ -47,6 +50,14 @@ export class Timeline implements Part {
   private scroller = el("div.lanes");
   private content = el("div.content");
   private names = el("div.names");
+  private pins = el("div.pins"); // names of pinned lanes: they stay where they are
+  private gutter = 210; // pixels that the names take
+  private hidden = el("button", { type: "button", hidden: true, onclick: () => this.showHidden() });
+  private tracks: Tracks = { order: "recorded", filter: "" };
+  private laneFilter: HTMLInputElement;
+  private laneOrder: HTMLLabelElement;
+  private arranged!: Arranged;
+  private overview: Overview;
   private details = el("section.details", {
     id: "details",
     "aria-live": "polite",
@@ -54,6 +65,7 @@ export class Timeline implements Part {
   });
   private legend = el("div.legend", { "aria-label": "Colours" });
   private status = el("span.count", { role: "status" });
+  private all = el("span"); // a link to the table of matches
   private search: HTMLInputElement;
   private window: Window;
   private whole: Window;
@@ -83,6 +95,19 @@ export class Timeline implements Part {
       (text) => this.find(text),
       (back) => this.step(back ? -1 : 1),
     );
+    this.overview = new Overview(lanes, this.whole, (window) => this.show(window));
+    this.laneFilter = searchBox("Filter lanes", (filter) => this.track({ filter }));
+    this.laneFilter.classList.add("short");
+    this.laneOrder = choice(
+      "Lanes",
+      [
+        ["recorded", "as recorded"],
+        ["time", "busiest first"],
+        ["name", "by name"],
+      ],
+      this.tracks.order,
+      (order) => this.track({ order: order as Order }),
+    );
     const button = (text: string, label: string, act: () => void): HTMLElement =>
       el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
     const tools = el(
@@ -94,15 +119,20 @@ export class Timeline implements Part {
       button("+", "Zoom in (W)", () => this.zoom(0.5)),
       button("−", "Zoom out (S)", () => this.zoom(2)),
       button("All", "Show all (0)", () => this.show(this.whole)),
+      ...(lanes.length > FEW_LANES ? [this.laneFilter, this.laneOrder] : []),
+      this.hidden,
       el("span.spacer"),
       this.status,
+      this.all,
     );
-    this.content.append(this.names, this.canvas);
+    this.content.append(this.pins, this.names, this.canvas);
     this.scroller.append(this.content);
     this.element = el(
       "section.timeline",
       { "aria-label": "Timeline" },
+      el("h1.unseen", {}, "Timeline"),
       tools,
+      this.overview.element,
       this.ruler,
       this.scroller,
       this.legend,
@@ -127,6 +157,15 @@ export class Timeline implements Part {
     if (selection)
       to.set("span", [this.lanes.indexOf(selection.lane), selection.row, selection.id].join("."));
     if (this.search.value) to.set("search", this.search.value);
+    const numbers = (wanted: (lane: Lane) => boolean): string =>
+      this.lanes.flatMap((lane, i) => (wanted(lane) ? [i] : [])).join(".");
+    for (const [key, value] of [
+      ["lanes", this.tracks.filter],
+      ["order", this.tracks.order === "recorded" ? "" : this.tracks.order],
+      ["pinned", numbers((lane) => lane.pinned)],
+      ["hidden", numbers((lane) => lane.hidden)],
+    ])
+      if (value) to.set(key, value);
   }
 
   fromAddress(from: URLSearchParams): void {
@@ -140,6 +179,17 @@ export class Timeline implements Part {
       this.search.value = search;
       this.find(search);
     }
+    const order = from.get("order");
+    if (order === "time" || order === "name") this.tracks.order = order;
+    this.tracks.filter = from.get("lanes") ?? this.tracks.filter;
+    this.laneFilter.value = this.tracks.filter;
+    this.laneOrder.querySelector("select")!.value = this.tracks.order;
+    for (const key of ["pinned", "hidden"] as const)
+      for (const one of (from.get(key) ?? "").split(".").filter(Boolean)) {
+        const named = this.lanes[Number(one)];
+        if (named) named[key] = true;
+      }
+    this.makeNames();
   }
 
   left(): void {
@@ -147,75 +197,146 @@ export class Timeline implements Part {
     this.held.clear();
   }
 
-  // ---- lanes' names
+  // ---- lanes: their names, and which are shown
+
+  private track(tracks: Partial<Tracks>): void {
+    Object.assign(this.tracks, tracks);
+    this.laneChanged();
+  }
+
+  private laneChanged(): void {
+    this.makeNames();
+    this.draw();
+    this.changed();
+  }
+
+  private showHidden(): void {
+    for (const lane of this.lanes) lane.hidden = false;
+    this.laneChanged();
+  }
 
   private makeNames(): void {
-    this.content.style.height = `${place(this.lanes)}px`;
+    this.arranged = arrange(this.lanes, this.tracks);
+    const { shown, height } = this.arranged;
+    const hidden = this.lanes.filter((lane) => lane.hidden).length;
+    this.content.style.height = `${height}px`;
+    this.hidden.hidden = hidden === 0;
+    this.hidden.textContent = `Show ${hidden} hidden lane${hidden === 1 ? "" : "s"}`;
+    this.pins.replaceChildren(...shown.filter((lane) => lane.pinned).map((one) => this.name(one)));
     this.names.replaceChildren(
-      ...this.lanes
-        .filter((lane) => lane.height > 0)
-        .map((lane) => {
-          const name = el(
-            `button.lane-name.${lane.kind}` as "button",
-            {
-              type: "button",
-              "aria-expanded": String(!lane.folded),
-              "data-series": seriesFacts(lane),
-              "data-samples": lane.samples
-                ? JSON.stringify({
-                    tid: this.trace.head.threads[lane.thread].tid,
-                    ...lane.samples.sums,
-                  })
-                : undefined,
-              title: `${lane.title} ${lane.detail}`.trim(),
-              onclick: () => {
-                lane.folded = !lane.folded;
-                this.makeNames();
-                this.draw();
-              },
-            },
-            el("span.title", {}, lane.title),
-            lane.detail ? el("span.detail", {}, lane.detail) : null,
-          );
-          name.style.top = `${lane.y}px`;
-          name.style.height = `${lane.height}px`;
-          const pick = el(
-            "button.lane-pick",
-            {
-              type: "button",
-              "aria-pressed": String(this.part.lane === lane),
-              "aria-label": `Select ${lane.title}`,
-              title: "Only this lane: flame graph, totals, memory",
-              onclick: () => this.choose(this.part.area, this.part.lane === lane ? null : lane),
-            },
-            "◎",
-          );
-          pick.style.top = `${lane.y}px`;
-          return [name, pick];
-        })
-        .flat(),
+      ...shown.filter((lane) => !lane.pinned).map((one) => this.name(one)),
     );
+    this.element.dataset.lanes = shown.map((lane) => lane.title).join("\n");
+  }
+
+  private name(lane: Lane): HTMLElement {
+    const owner =
+      lane.pinned && lane.kind !== "process" && this.trace.head.processes.length > 1
+        ? `${this.trace.head.processes[lane.process].pid}: `
+        : "";
+    const name = el(
+      `button.lane-name.${lane.kind}` as "button",
+      {
+        type: "button",
+        "aria-expanded": String(!lane.folded),
+        "data-series": seriesFacts(lane),
+        "data-samples": lane.samples
+          ? JSON.stringify({
+              tid: this.trace.head.threads[lane.thread].tid,
+              ...lane.samples.sums,
+            })
+          : undefined,
+        title: `${lane.title} ${lane.detail}`.trim(),
+        onclick: () => {
+          lane.folded = !lane.folded;
+          this.makeNames();
+          this.draw();
+        },
+      },
+      el("span.title", {}, owner + lane.title),
+      lane.detail ? el("span.detail", {}, lane.detail) : null,
+    );
+    const act = (
+      sign: string,
+      label: string,
+      title: string,
+      pressed: boolean | null,
+      onclick: () => void,
+    ): HTMLElement =>
+      el(
+        "button.lane-act",
+        {
+          type: "button",
+          ...(pressed === null ? {} : { "aria-pressed": String(pressed) }),
+          "aria-label": `${label} ${lane.title}`,
+          title,
+          onclick,
+        },
+        sign,
+      );
+    const row = el(
+      "div.lane-row",
+      {},
+      name,
+      el(
+        "div.lane-acts",
+        {},
+        act("✕", "Hide", "Hide this lane", null, () => {
+          lane.hidden = true;
+          lane.pinned = false;
+          this.laneChanged();
+        }),
+        lane.kind === "process"
+          ? null
+          : act("⚲", "Pin", "Keep this lane on top", lane.pinned, () => {
+              lane.pinned = !lane.pinned;
+              this.laneChanged();
+            }),
+        act(
+          "◎",
+          "Select",
+          "Only this lane: flame graph, tables, totals, memory",
+          this.part.lane === lane,
+          () => this.choose(this.part.area, this.part.lane === lane ? null : lane),
+        ),
+      ),
+    );
+    row.style.top = `${lane.y}px`;
+    row.style.height = `${lane.height}px`;
+    return row;
   }
 
   // ---- drawing
 
   private width(): number {
-    return Math.max(100, this.scroller.clientWidth - GUTTER);
+    return Math.max(100, this.scroller.clientWidth - this.gutter);
   }
 
   private paint(): void {
+    this.gutter = this.names.offsetWidth || this.gutter;
     const width = this.width();
     const height = Math.max(60, this.scroller.clientHeight);
     const { trace, lanes, palette, window, selection, matches } = this;
     const { area } = this.part;
     const { used, labels } = paintTimeline(
-      { trace, lanes, palette, window, selection, area, matches, top: this.scroller.scrollTop },
+      {
+        trace,
+        lanes,
+        palette,
+        window,
+        selection,
+        area,
+        matches,
+        top: this.scroller.scrollTop,
+        pinned: this.arranged.pinned,
+      },
       this.canvas,
       this.raster,
       width,
       height,
     );
     paintRuler(this.ruler, window, width);
+    this.overview.mark(window);
     this.showLegend(used);
     const data = this.element.dataset;
     data.from = String(this.window.from);
@@ -364,12 +485,13 @@ export class Timeline implements Part {
   }
 
   private at(x: number, y: number): Place | null {
-    const down = y + this.scroller.scrollTop;
-    const lane = this.lanes.find(
-      (one) => one.height > 0 && down >= one.y && down < one.y + one.height,
-    );
+    const isPinned = y < this.arranged.pinned;
+    const lane = this.arranged.shown.find((one) => {
+      const top = topOf(one, this.scroller.scrollTop);
+      return one.pinned === isPinned && y >= top && y < top + one.height;
+    });
     if (!lane) return null;
-    const row = Math.floor((down - lane.y - 3) / ROW_HEIGHT);
+    const row = Math.floor((y - topOf(lane, this.scroller.scrollTop) - 3) / ROW_HEIGHT);
     if (row < 0 || row >= lane.rows.length || (lane.folded && row > 0)) return null;
     const slack = (this.window.to - this.window.from) / this.width();
     const id = spanAt(lane.spans, lane.rows[row], this.timeAt(x), slack);
@@ -410,10 +532,11 @@ export class Timeline implements Part {
     const { start, end } = selection.lane.spans;
     const { id, lane } = selection;
     if (lane.folded || lane.height === 0) {
-      lane.folded = false;
+      lane.folded = lane.hidden = false;
       for (const one of this.lanes)
-        if (one.kind === "process" && one.process === lane.process) one.folded = false;
+        if (one.kind === "process" && one.process === lane.process) one.folded = one.hidden = false;
       this.makeNames();
+      if (lane.height === 0) this.track({ filter: (this.laneFilter.value = "") });
     }
     const length = this.window.to - this.window.from;
     if (
@@ -427,8 +550,9 @@ export class Timeline implements Part {
     }
     const y = lane.y + selection.row * ROW_HEIGHT;
     if (
-      y < this.scroller.scrollTop ||
-      y > this.scroller.scrollTop + this.scroller.clientHeight - ROW_HEIGHT
+      !lane.pinned &&
+      (y < this.scroller.scrollTop + this.arranged.pinned ||
+        y > this.scroller.scrollTop + this.scroller.clientHeight - ROW_HEIGHT)
     )
       this.scroller.scrollTop = Math.max(0, y - this.scroller.clientHeight / 2);
     this.select(selection);
@@ -504,11 +628,14 @@ export class Timeline implements Part {
   }
 
   private showStatus(): void {
-    this.status.textContent = !this.matches
+    const { found, foundAt, matches } = this;
+    const at = foundAt >= 0 ? `${foundAt + 1} of ` : "";
+    this.status.textContent = !matches
       ? ""
-      : this.found.length === 0
+      : found.length === 0
         ? "No match"
-        : `${this.foundAt >= 0 ? `${this.foundAt + 1} of ` : ""}${this.found.length} match${this.found.length === 1 ? "" : "es"}`;
+        : `${at}${found.length} match${found.length === 1 ? "" : "es"}`;
+    this.all.replaceChildren(...(found.length > 0 ? [matchesLink(this.search.value)] : []));
   }
 
   private describe(): void {

@@ -23,6 +23,7 @@ export interface TimelineView {
   palette: Palette;
   window: Window;
   top: number; // how far the lanes are scrolled
+  pinned: number; // height of the lanes that are not
   selection: Place | null;
   area: Window | null;
   matches: Uint8Array | null;
@@ -30,6 +31,10 @@ export interface TimelineView {
 
 const xOf = (p: Painter, at: number): number =>
   ((at - p.window.from) / (p.window.to - p.window.from)) * p.width;
+
+/** Where a lane is on the screen. */
+export const topOf = (lane: Lane, scrolled: number): number =>
+  lane.pinned ? lane.y : lane.y - scrolled;
 
 /** Returns which colours it drew, by number, and the texts on spans. */
 export function paintTimeline(
@@ -46,12 +51,17 @@ export function paintTimeline(
     ticks(window, width).at,
   );
   p.matches = view.matches;
+  const y = (lane: Lane): number => topOf(lane, view.top);
   const lanes = view.lanes.filter(
-    (lane) => lane.height > 0 && lane.y + lane.height > view.top && lane.y < view.top + height,
+    (lane) =>
+      lane.height > 0 && !lane.pinned && y(lane) + lane.height > view.pinned && y(lane) < height,
   );
-  for (const lane of lanes) paintLane(p, view, lane, lane.y - view.top);
+  const pinned = view.lanes.filter((lane) => lane.height > 0 && lane.pinned && y(lane) < height);
+  for (const lane of lanes) paintLane(p, view, lane, y(lane));
+  if (pinned.length > 0) paintBehind(p, view.pinned);
+  for (const lane of pinned) paintLane(p, view, lane, y(lane));
   finish(p);
-  for (const lane of lanes) paintOnTop(p, view, lane, lane.y - view.top);
+  for (const lane of [...lanes, ...pinned]) paintOnTop(p, view, lane, y(lane));
   paintArea(p, view.area, height);
   paintArrows(p, view);
   return { used: p.used, labels: p.labels.map((label) => label.text) };
@@ -77,9 +87,26 @@ function paintLane(p: Painter, view: TimelineView, lane: Lane, y: number): void 
   }
 }
 
+/** A process's name; of a folded one, with what its busiest thread did. */
 function paintHead(p: Painter, lane: Lane, y: number): void {
   p.raster.strip.pixels.fill(packedHex(p.theme.lane));
   p.raster.put(Math.round(y * pixelRatio()), Math.round((y + lane.height) * pixelRatio()));
+  const { main } = lane;
+  if (!lane.folded || !main || main.rows.length === 0) return;
+  p.spans = main.spans;
+  p.selected = -1;
+  drawRow(p, main.rows[0], y + 3, ROW_HEIGHT);
+}
+
+/** Takes away what was drawn where the pinned lanes are, and draws a line below them. */
+function paintBehind(p: Painter, height: number): void {
+  const bottom = Math.round(height * pixelRatio());
+  p.raster.strip.pixels.fill(packedHex(p.theme.back));
+  p.raster.put(0, bottom);
+  p.raster.strip.pixels.fill(packedHex(p.theme.muted));
+  p.raster.put(bottom, bottom + 1);
+  p.labels = p.labels.filter((label) => label.y > height);
+  p.outlines = p.outlines.filter(([, y]) => y > height);
 }
 
 const seriesTop = (y: number): number => y + 4;
@@ -159,7 +186,10 @@ function paintArrows(p: Painter, view: TimelineView): void {
   context.fillStyle = p.theme.accent;
   context.lineWidth = 1.5;
   const middle = (place: Place): number =>
-    place.lane.y + 3 + (place.lane.folded ? 0 : place.row) * ROW_HEIGHT + ROW_HEIGHT / 2 - view.top;
+    topOf(place.lane, view.top) +
+    3 +
+    (place.lane.folded ? 0 : place.row) * ROW_HEIGHT +
+    ROW_HEIGHT / 2;
   for (const link of linked(trace, lanes, selection.id)) {
     const [a, b] = [placeOf(trace, lanes, link.from), placeOf(trace, lanes, link.to)];
     if (!a || !b) continue;

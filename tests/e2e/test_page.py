@@ -298,6 +298,53 @@ def test_flame_graph_of_samples_and_in_order_of_time(opened):
     assert page.locator("dd[data-fact=Total]").text_content() == "5.000us"
 
 
+def test_callers_and_callees_of_a_function(opened):
+    """relu is called in one place, forward, and calls nothing; what forward calls is below it."""
+    trace, shown = opened("convnet")
+    rows = read_json("report", trace, "--view", "tree", "--json", "--rows", "-1")["rows"]
+    of = {row["name"]: row for row in rows}
+    page = shown.go("flame/ranges?sandwich=aten::conv2d")
+    wait_until(page, "document.querySelector('.flamegraph').dataset.source === 'sandwich'")
+    assert float(page.get_attribute(".flamegraph", "data-whole")) == of["aten::conv2d"]["total_ns"]
+    names = []
+    page.locator(".flamegraph canvas").focus()
+    page.keyboard.press("ArrowUp")
+    names.append(page.get_attribute(".flamegraph", "data-selected"))
+    # Of its caller only the time in these calls counts.
+    assert page.locator("dd[data-fact=Total]").text_content() == "10.920ms"
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+        names.append(page.get_attribute(".flamegraph", "data-selected"))
+    assert names == ["forward", "aten::conv2d", "aten::convolution", "aten::_convolution"]
+    page.keyboard.press("c")
+    wait_until(page, "location.hash.includes('sandwich=aten%3A%3A_convolution')")
+    assert float(page.get_attribute(".flamegraph", "data-whole")) == of["aten::_convolution"]["total_ns"]
+
+
+def test_search_steps_through_matches_and_lists_them(opened):
+    trace, shown = opened("convnet")
+    rows = read_json("report", trace, "--view", "tree", "--json", "--rows", "-1")["rows"]
+    page = shown.go("flame/ranges")
+    page.get_by_label("Search names").fill("conv")
+    found = [row["name"] for row in rows if "conv" in row["name"]]
+    seen = []
+    for at in range(len(found)):
+        page.keyboard.press("Enter")
+        wait_until(page, "text => document.querySelector('.flamegraph .count').textContent.startsWith(text)", f"{at + 1} of {len(found)} matches")
+        seen.append(page.get_attribute(".flamegraph", "data-selected"))
+    assert sorted(seen) == sorted(found)
+    page.get_by_text("all of them").click()
+    page.wait_for_selector("main > .matches")
+    ops = {row["key"]: row for row in read_json("report", trace, "--json", "--rows", "-1")["rows"]}
+    assert {row["name"]: (row["count"], row["total_ns"]) for row in shown.rows()} == \
+        {name: (ops[name]["count"], round(1000 * ops[name]["cpu_time_total"])) for name in set(found)}
+    page = shown.go("table/ops")
+    page.get_by_label("Filter: words, or count>10").fill("conv")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert page.locator(".tr.focused").get_attribute("aria-rowindex") == "3"
+
+
 @pytest.mark.parametrize("tree, key, blocks", [("heap-peak", "peak_bytes", "peak_blocks"), ("heap-left", "leaked_bytes", "leaked_blocks")])
 def test_flame_graphs_of_a_heap_have_the_bytes_of_json(opened, tree, key, blocks):
     trace, shown = opened("heap")

@@ -175,3 +175,43 @@ def test_the_kept_address_does_not_undo_where_one_goes(opened):
         }, { once: true }));
     }""")
     shown.page.wait_for_selector("main > .memory", timeout=10_000)
+
+
+# ---- tables
+
+def whole_time(page):
+    """As a part: all that the timeline has."""
+    return "-".join(str(round(float(page.get_attribute("main > .timeline", name)))) for name in ("data-from", "data-to"))
+
+
+@pytest.mark.parametrize("case, view, key, columns", [
+    ("torch", "ops", "key", ["count", "self_cpu_time_total", "cpu_time_total", "cpu_time"]),
+    ("fold", "ops", "key", ["count", "self_cpu_time_total", "cpu_time_total"]),
+    ("gpu", "kernels", "name", ["count", "total_ns", "total_percent", "mean_ns", "min_ns", "max_ns"]),
+    ("samples", "functions", "function", ["self_ns"]),
+])
+def test_a_table_of_all_time_is_that_of_the_report(opened, case, view, key, columns):
+    trace, shown = opened(case)
+    part = whole_time(shown.go("timeline"))
+    page = shown.go(f"table/{view}?part={part}")
+    assert page.locator(".part-note").text_content().startswith("Of the selected part")
+    rows = shown.rows()
+    told = read_json("report", trace, "--view", view, "--json", "--rows", "-1")["rows"]
+    told = [row for row in told if row.get(columns[0]) and row[key] != "[memory]"]  # that has no time
+    mine = {row[key]: [pytest.approx(row[column], abs=1e-6) for column in columns] for row in rows if row[columns[0]]}
+    assert mine and {row[key]: [row[column] for column in columns] for row in told} == mine
+
+
+def test_tables_follow_the_chosen_time(opened):
+    trace, shown = opened("slow_steps", "0")
+    page = shown.go("table/ops?part=150000-420000")
+    assert [(row["key"], 1000 * row["cpu_time_total"]) for row in shown.rows()] == [("work", pytest.approx(work_between(trace, 150000, 420000)))]
+    steps = read_json("report", trace, "--view", "steps", "--json", "--rows", "-1")["rows"]
+    page = shown.go("table/steps")
+    assert [row["step"] for row in shown.rows()] == [row["step"] for row in steps
+                                                     if row["start_ns"] < 420000 and row["start_ns"] + row["duration_ns"] > 150000]
+    page = shown.go("table/threads")
+    page.locator("#part button").click()
+    wait_until(page, "document.querySelector('.part-note') === null")
+    shown.go("table/steps")
+    assert page.locator(".count").first.text_content() == f"{len(steps)} rows"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cli_tools import needs_tools, read_json
+from cli_tools import needs_tools, read, read_json
 from page_tools import needs_page, wait_until
 
 pytestmark = [needs_tools, needs_page]
@@ -226,7 +226,7 @@ def picture(page):
         const {data} = copy.getImageData(0, 0, canvas.width, canvas.height);
         const pixels = new Uint32Array(data.buffer), lines = [];
         for (let y = 0; y < canvas.height; y++) lines.push([...pixels.subarray(y * canvas.width, (y + 1) * canvas.width)]);
-        const lanes = [...document.querySelectorAll('.lane-name.spans')].map(lane => [lane.textContent, lane.offsetTop]);
+        const lanes = [...document.querySelectorAll('.lane-name.spans')].map(lane => [lane.textContent, lane.parentElement.offsetTop]);
         return JSON.stringify({window: [Number(from), Number(to)], lanes, lines}); }"""))
 
 
@@ -301,3 +301,83 @@ def test_what_a_search_does_not_match_is_pale_and_the_selection_has_an_outline(o
     # The row below has what is searched: "part".
     assert before["lines"][y + 18 + 15] == searched["lines"][y + 18 + 15] != before["lines"][-1]
     assert any(a != b for a, b in zip(before["lines"][y + 1], selected["lines"][y + 1]))
+
+
+# ---- the whole at a glance; which lanes are shown
+
+def lanes(page):
+    return page.get_attribute("main > .timeline", "data-lanes").split("\n")
+
+
+def test_the_overview_has_all_time_and_marks_what_is_seen(opened):
+    trace, shown = opened("gpu")
+    page = shown.go("timeline")
+    wait_until(page, "document.querySelector('.overview').dataset.to > 0")
+    busy = sum(row["busy_ns"] for row in read_json("report", trace, "--view", "threads", "--json")["rows"])
+    work = sum(row["total_ns"] for row in read_json("report", trace, "--view", "kernels", "--json")["rows"])
+    told = page.evaluate("({...document.querySelector('.overview').dataset})")
+    assert (int(told["activity"]), int(told["gpu"])) == (busy, work)
+    assert page.locator(".overview-names span").all_text_contents() == ["Activity", "GPU busy"]
+    box = page.locator(".overview canvas").bounding_box()
+    whole = [float(page.get_attribute("main > .timeline", name)) for name in ("data-from", "data-to")]
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10)
+    page.mouse.up()
+    wait_until(page, "most => document.querySelector('main > .timeline').dataset.to < most", whole[1])
+    seen = [float(page.get_attribute("main > .timeline", name)) for name in ("data-from", "data-to")]
+    length = whole[1] - whole[0]
+    assert abs(seen[0] - whole[0] - length / 4) < length / 100 and abs(seen[1] - whole[0] - length / 2) < length / 100
+    wait_until(page, "left => Math.abs(document.querySelector('.overview').dataset.from - left) < 3", box["width"] / 4)
+
+
+def test_lanes_are_pinned_hidden_sorted_and_filtered(opened):
+    trace, shown = opened("job", "40")
+    page = shown.go("timeline")
+    first = lanes(page)
+    page.get_by_label("Filter lanes").fill(first[0])  # the first process's name
+    wait_until(page, "n => document.querySelector('main > .timeline').dataset.lanes.split('\\n').length < n", len(first))
+    page.get_by_label("Filter lanes").fill("")
+    wait_until(page, "n => document.querySelector('main > .timeline').dataset.lanes.split('\\n').length === n", len(first))
+    row = page.locator(".lane-row", has=page.locator(".lane-name.spans")).last
+    name = row.locator(".title").text_content()
+    row.hover()
+    row.get_by_title("Keep this lane on top").click()
+    wait_until(page, "name => document.querySelector('main > .timeline').dataset.lanes.split('\\n')[0] === name", name)
+    assert page.locator(".pins .lane-row").count() == 1 and sorted(lanes(page)) == sorted(first)
+    row = page.locator(".names .lane-row", has=page.locator(".lane-name.spans")).first
+    row.hover()
+    row.get_by_title("Hide this lane").click()
+    wait_until(page, "n => document.querySelector('main > .timeline').dataset.lanes.split('\\n').length === n", len(first) - 1)
+    wait_until(page, "location.hash.includes('pinned=') && location.hash.includes('hidden=')")
+    page.get_by_text("Show 1 hidden lane").click()
+    wait_until(page, "n => document.querySelector('main > .timeline').dataset.lanes.split('\\n').length === n", len(first))
+
+
+def test_the_busiest_lanes_come_first(opened):
+    trace, shown = opened("threads")
+    page = shown.go("timeline")
+    page.locator(".timeline .tools select").select_option("time")
+    wait_until(page, "location.hash.includes('order=time')")
+    told = {str(row["thread"]): row["busy_ns"] for row in read_json("report", trace, "--view", "threads", "--json")["rows"]}
+    times = [told[tid] for tid in page.locator(".lane-name.spans .detail").all_text_contents()]
+    assert len(times) == 4 and times == sorted(times, reverse=True)
+
+
+def test_a_hundred_threads_have_a_row_each(browser, tmp_path):
+    """And sixty-four processes: what a person sees first fits into a few screens, and opens by a click."""
+    events = [{"ph": "X", "name": name, "pid": 1, "tid": thread, "ts": 10 * depth, "dur": 100 - 20 * depth}
+              for thread in range(100) for depth, name in enumerate(("outer", "inner", "innermost"))]
+    (tmp_path / "threads.json").write_text(json.dumps({"traceEvents": events}))
+    events = [{"ph": "X", "name": "step", "pid": rank, "tid": thread, "ts": 0, "dur": 100} for rank in range(64) for thread in range(4)]
+    (tmp_path / "ranks.json").write_text(json.dumps({"traceEvents": events}))
+    from page_tools import Opened
+    for name, least in (("threads", 101), ("ranks", 64)):
+        read("export", tmp_path / f"{name}.json", "--to", "html", "-o", tmp_path / f"{name}.html")
+        shown = Opened(browser, tmp_path / f"{name}.html")
+        page = shown.go("timeline")
+        assert page.locator(".lane-row").count() >= least
+        assert page.locator(".timeline .content").bounding_box()["height"] < 3000
+        page.locator(".lane-name[aria-expanded=false]").first.click()
+        assert page.locator(".lane-name[aria-expanded=true]").count() >= 2
+        shown.close()
