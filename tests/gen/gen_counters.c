@@ -92,6 +92,8 @@ void make_range_counters(const char *path, uint64_t n)
     synth_begin(s, a, 1000, outer, 0);
     rise(s, a, 0, 5);
     rise(s, a, 2, 77);
+    rise(s, a, 8, 88); /* of a later version, that has more than eight */
+    rise(s, a, 255, 99);
     synth_begin(s, a, 2000, inner, 0);
     rise(s, a, 0, 100);
     rise(s, a, 1, (uint64_t)1 << 45);

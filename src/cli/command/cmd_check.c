@@ -24,6 +24,8 @@ static const struct {
     { "chunks", "chunks", offsetof(struct sonde_check, chunks) },
     { "events", "events", offsetof(struct sonde_check, events) },
     { "records", "records", offsetof(struct sonde_check, records) },
+    { "refused_files", "refused files", offsetof(struct sonde_check, refused_files) },
+    { "damaged_headers", "damaged headers", offsetof(struct sonde_check, damaged_headers) },
     { "damaged_chunks", "damaged chunks", offsetof(struct sonde_check, damaged_chunks) },
     { "skipped_bytes", "skipped bytes", offsetof(struct sonde_check, skipped_bytes) },
     { "missing_bytes", "missing bytes", offsetof(struct sonde_check, missing_bytes) },
@@ -43,8 +45,8 @@ static uint64_t count_of(const struct sonde_check *check, size_t i)
 
 static bool is_damaged(const struct sonde_check *check)
 {
-    return check->damaged_chunks > 0 || check->skipped_bytes > 0 || check->missing_bytes > 0 ||
-           check->missing_events > 0;
+    return check->refused_files > 0 || check->damaged_headers > 0 || check->damaged_chunks > 0 ||
+           check->skipped_bytes > 0 || check->missing_bytes > 0 || check->missing_events > 0;
 }
 
 static void print_json(const struct sonde_check *check)
