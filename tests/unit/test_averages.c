@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges and their averages: nesting, folding, gaps, memory, groups. */
 #include "format/layout.h"
+#include "model/ops/averages.h"
 #include "model/ranges/assembly.h"
 #include "scratch.h"
 
@@ -560,6 +561,41 @@ static void rows_by_value_and_as_objects(void **state)
     sonde_trace_close(trace);
 }
 
+/* Whatever a range has of what few have, and if it is 1: it is added. */
+static void each_of_what_few_have_is_kept(void **state)
+{
+    static const struct snd_average_more mores[] = {
+        { .cpu_bytes = 1 },    { .self_cpu_bytes = 1 },
+        { .device_bytes = 1 }, { .self_device_bytes = 1 },
+        { .device_ns = 1 },    { .self_device_ns = 1 },
+        { .flops = 1 },        { .macs = 1 },
+        { .moved_bytes = 1 },
+    };
+    static const struct snd_average_more nothing;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof mores / sizeof mores[0]; i++) {
+        struct sonde_averages   a = { 0 };
+        struct snd_average_row  row = { 0 };
+        struct snd_average_more twice;
+        assert_true(snd_average_add_more(&a, &row, &nothing));
+        assert_int_equal(a.more_count, 0); /* most rows have none, and take no room for it */
+        assert_true(snd_average_add_more(&a, &row, &mores[i]));
+        assert_true(snd_average_add_more(&a, &row, &mores[i]));
+        assert_int_equal(a.more_count, 1);
+        assert_int_equal(row.more, 1);
+        twice = (struct snd_average_more){
+            2 * mores[i].cpu_bytes,    2 * mores[i].self_cpu_bytes,
+            2 * mores[i].device_bytes, 2 * mores[i].self_device_bytes,
+            2 * mores[i].device_ns,    2 * mores[i].self_device_ns,
+            2 * mores[i].flops,        2 * mores[i].macs,
+            2 * mores[i].moved_bytes,
+        };
+        assert_memory_equal(&a.mores[0], &twice, sizeof twice);
+        free(a.mores);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,6 +612,7 @@ int main(void)
         cmocka_unit_test(ends_by_key),
         cmocka_unit_test(spans_are_ranges),
         cmocka_unit_test(steps_are_one_row),
+        cmocka_unit_test(each_of_what_few_have_is_kept),
         cmocka_unit_test(depth_is_bounded),
     };
 

@@ -125,6 +125,7 @@ static const struct flops_row windows[] = {
     { "aten::upsample_bilinear2d", "1,2,4,4;-;#;-;-", ";[8, 9];False;;", 0, 144 * 7, 144 },
     { "aten::upsample_bilinear2d", "4,4;-;#;-;-", ";[8, 9];False;;", 0, 72 * 7, 72 },
     { "aten::upsample_bilinear2d", "1,2,4,4;-;#;-;-", ";[-1, 9];False;;", 0, 0, 0 },
+    { "aten::upsample_bilinear2d", "1,2,4,4;-;#;-;-", ";[1, 9];False;;", 0, 18 * 7, 18 },
     { "aten::upsample_trilinear3d", "2,4,4,4;-;#", ";[2, 3, 5];False", 0, 60 * 15, 60 },
     { "torchvision::roi_align", "2,3,16,16;5,5;#;#;#;#", ";;1.0;2;4;3", 0, 120 * (9 * 8 + 1), 120 },
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde_pack and sonde_check. */
+#include <errno.h>
 #include <sys/stat.h>
 
 #include "format/codec.h"
@@ -212,6 +213,73 @@ static void folders_are_packed_file_by_file(void **state)
     assert_int_not_equal(access(scratch_path("out/notes"), F_OK), 0);
 }
 
+/* A folder that has a folder and a text file has no trace. */
+static void a_folder_without_a_trace_is_refused(void **state)
+{
+    struct sonde_error err;
+
+    (void)state;
+    assert_int_equal(mkdir(scratch_path("none"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path("none/below"), 0700), 0);
+    scratch_save(scratch_path("none/notes"), "text", 4);
+    make_trace(scratch_path("none/.hidden"), true);
+    assert_int_equal(sonde_pack(scratch_path("none"), scratch_path("none-out"), 3, &err),
+                     SONDE_E_FORMAT);
+    assert_non_null(strstr(err.message, "holds no trace"));
+}
+
+/* ------------------------------------------------------------------- a full disk */
+
+static int writes_left = -1; /* until one fails; -1: none does */
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t size);
+ssize_t __real_write(int fd, const void *bytes, size_t size);
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at);
+ssize_t __real_pwrite64(int fd, const void *bytes, size_t size, off_t at);
+
+static bool is_full(void)
+{
+    if (writes_left < 0 || writes_left-- > 0)
+        return false;
+    errno = ENOSPC;
+    return true;
+}
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t size)
+{
+    return is_full() ? -1 : __real_write(fd, bytes, size);
+}
+
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at)
+{
+    return is_full() ? -1 : __real_pwrite64(fd, bytes, size, at);
+}
+
+/* Whichever write it is that fails. */
+static void a_full_disk_is_said_and_leaves_nothing(void **state)
+{
+    struct sonde_error err;
+    int                failed = 0;
+    enum sonde_status  status = SONDE_E_IO;
+
+    (void)state;
+    make_trace(scratch_path("full"), true);
+    for (; status != SONDE_OK && failed < 1000; failed++) {
+        writes_left = failed;
+        status = sonde_pack(scratch_path("full"), scratch_path("full-out"), 3, &err);
+        bool none_failed = writes_left >= 0;
+        writes_left = -1;
+        assert_int_equal(status, none_failed ? SONDE_OK : SONDE_E_IO);
+        if (none_failed)
+            break;
+        assert_non_null(strstr(err.message, "cannot write the packed trace"));
+        assert_non_null(strstr(err.message, strerror(ENOSPC)));
+        assert_int_not_equal(access(scratch_path("full-out"), F_OK), 0);
+    }
+    assert_in_range(failed, 5, 999); /* the header, chunks, and the length at the end */
+    check_same(scratch_path("full"), scratch_path("full-out"));
+}
+
 static void failures_leave_nothing(void **state)
 {
     struct sonde_error err;
@@ -236,6 +304,8 @@ int main(void)
         cmocka_unit_test(regular_events_survive),
         cmocka_unit_test(damage_in_a_packed_file),
         cmocka_unit_test(folders_are_packed_file_by_file),
+        cmocka_unit_test(a_folder_without_a_trace_is_refused),
+        cmocka_unit_test(a_full_disk_is_said_and_leaves_nothing),
         cmocka_unit_test(failures_leave_nothing),
     };
 

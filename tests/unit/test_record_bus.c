@@ -62,6 +62,25 @@ static void test_file_truncated_in_the_middle(void **state)
     record_and_cut(3 * 65536 + 100);
 }
 
+/* Truncated and made as long again: its length tells nothing, but its header is gone. */
+static void test_header_is_gone(void **state)
+{
+    struct sonde_options options = recorded_options("emptied.sonde");
+    struct stat          st;
+
+    (void)state;
+    recorded_start(&options);
+    sonde_mark("mark");
+    assert_int_equal(stat(recorded_path("emptied.sonde"), &st), 0);
+    assert_int_equal(truncate(recorded_path("emptied.sonde"), 0), 0);
+    assert_int_equal(truncate(recorded_path("emptied.sonde"), st.st_size), 0);
+    recorded_stop();
+    struct sonde_trace *trace = recorded_open("emptied.sonde");
+    assert_int_equal(recorded_ledger(trace, "cut_files"), 1);
+    assert_int_equal(recorded_ledger(trace, "not_closed"), 0);
+    sonde_trace_close(trace);
+}
+
 /* The one after it is whole. */
 static void test_next_recording_is_whole(void **state)
 {
@@ -152,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_truncated_to_nothing),
         cmocka_unit_test(test_file_truncated_in_the_middle),
+        cmocka_unit_test(test_header_is_gone),
         cmocka_unit_test(test_next_recording_is_whole),
         cmocka_unit_test(test_other_faults_go_to_the_program),
         cmocka_unit_test(test_unhandled_faults_end_the_program),

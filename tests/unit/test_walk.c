@@ -414,6 +414,27 @@ static void forms_of_work(void **state)
     assert_int_equal(works.list[2].correlation, 8);
     assert_int_equal(works.list[2].queue, 9);
     assert_int_equal(works.list[2].node, 0);
+/* A part of a recording that was cut out of it does not say when it was stopped: every time can be. */
+static void a_file_that_does_not_say_when_it_stopped(void **state)
+{
+    struct synth  *s = synth_new(scratch_path("cut"), NULL);
+    uint32_t       t = synth_thread(s, "main", 0);
+    const uint64_t unsaid = 0;
+
+    (void)state;
+    synth_end(s, t, 1000);
+    synth_end(s, t, (uint64_t)100 * 1000000000);
+    synth_close(s, true);
+    size_t   size;
+    uint8_t *bytes = scratch_load(scratch_path("cut"), &size);
+    memcpy(bytes + offsetof(struct snd_file_header, stopped_at), &unsaid, sizeof unsaid);
+    scratch_save(scratch_path("cut"), bytes, size);
+    free(bytes);
+    struct sonde_trace *trace = scratch_open(scratch_path("cut"));
+    for (unsigned order = SONDE_BY_THREAD; order <= SONDE_BY_TIME; order++) {
+        assert_int_equal(count(trace, order).events, 2);
+        assert_int_equal(count(trace, order).damaged_chunks, 0);
+    }
     sonde_trace_close(trace);
 }
 
@@ -533,6 +554,7 @@ int main(void)
         cmocka_unit_test(impossible_times_are_damage),
         cmocka_unit_test(work_of_devices),
         cmocka_unit_test(forms_of_work),
+        cmocka_unit_test(a_file_that_does_not_say_when_it_stopped),
         cmocka_unit_test(warmup_is_hidden),
         cmocka_unit_test(later_kinds_are_stepped_over),
     };

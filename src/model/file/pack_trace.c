@@ -296,7 +296,7 @@ static enum sonde_status pack_folder(const char *path, const char *out_path, int
                                      struct sonde_error *err)
 {
     enum sonde_status status = SONDE_OK;
-    uint32_t          packed = 0;
+    bool              has_any = false;
 
     if (mkdir(out_path, 0700) != 0 && errno != EEXIST)
         return snd_fail_os(err, SONDE_E_IO, "cannot create the folder %s", out_path);
@@ -311,16 +311,17 @@ static enum sonde_status pack_folder(const char *path, const char *out_path, int
         if (asprintf(&from, "%s/%s", path, entry->d_name) < 0 ||
             asprintf(&to, "%s/%s", out_path, entry->d_name) < 0)
             status = snd_fail(err, SONDE_E_NOMEM, "out of memory for packing");
-        else if (stat(from, &st) == 0 && S_ISREG(st.st_mode))
+        else if (stat(from, &st) == 0 && S_ISREG(st.st_mode)) {
             status = pack_file(from, to, level, NULL, err);
-        packed += status == SONDE_OK;
+            has_any |= status == SONDE_OK;
+        }
         if (status == SONDE_E_FORMAT) /* not a trace */
             status = SONDE_OK;
         free(from);
         free(to);
     }
     closedir(dir);
-    if (status == SONDE_OK && packed == 0)
+    if (status == SONDE_OK && !has_any)
         return snd_fail(err, SONDE_E_FORMAT, "the folder %s holds no trace of sonde", path);
     return status;
 }

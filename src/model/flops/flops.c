@@ -79,7 +79,7 @@ static const struct formula *find_exact(const char *bytes, size_t length)
 /* An operator in place computes what the other one does. */
 static const struct formula *find_formula(struct sonde_text name)
 {
-    if (name.length < 4 || !memchr(name.bytes, ':', name.length))
+    if (!memchr(name.bytes, ':', name.length)) /* most ranges that are no operators */
         return NULL;
     const struct formula *f = find_exact(name.bytes, name.length);
     if (!f && name.bytes[name.length - 1] == '_')
