@@ -172,8 +172,11 @@ void make_widths(const char *path, uint64_t n)
     uint32_t                 t = synth_thread(s, "main", 0);
     uint64_t                 ns = 1000;
 
-    (void)n;
-    for (uint32_t i = 0; i < 60; i++) {
+    for (uint64_t tenths = 0; n == 0 && tenths < 14; tenths++)
+        synth_span(s, t, ns + tenths * 50000, synth_string(s, names[tenths % 4]), tenths * 100);
+    if (n == 0) /* a picture of 1180 pixels: 1000 ns each */
+        synth_span(s, t, ns + 1000000, synth_string(s, names[0]), 180000);
+    for (uint32_t i = 0; n != 0 && i < 60; i++) {
         synth_span(s, t, ns, synth_string(s, names[i % 4]), 100 + i * 40);
         ns += 100 + i * 40;
     }

@@ -172,6 +172,28 @@ static void synchronisation_is_a_wait_that_the_gap_began_in(void **state)
     sonde_trace_close(trace);
 }
 
+/* One that returned when the GPU ran dry was over: from then on the host was late. */
+static void a_wait_that_returns_as_the_gap_begins_is_over(void **state)
+{
+    for (uint64_t end = 199; end <= 201; end++) {
+        const char *path = scratch_path("edge");
+        struct made m = make(path);
+        (void)state;
+        call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
+        call(&m, m.host, 120, end, "cudaStreamSynchronize", 2);
+        call(&m, m.host, 250, 260, "cudaLaunchKernel", 4);
+        ran(&m, 130, 200, m.kernel, m.queue, 1);
+        ran(&m, 270, 300, m.kernel, m.queue, 4);
+        synth_close(m.s, true);
+        struct sonde_trace *trace = scratch_open(path);
+        struct snd_gpu     *g = build(trace);
+        assert_int_equal(find_gap(g, 200)->reason, end > 200 ? SND_IDLE_SYNC : SND_IDLE_HOST);
+        assert_int_equal(find_gap(g, 200)->duration_ns, end > 200 ? 1 : 70);
+        snd_gpu_free(g);
+        sonde_trace_close(trace);
+    }
+}
+
 /* The host imports modules, or loads data, after a wait that was over at once. */
 static void what_follows_a_wait_is_the_hosts(void **state)
 {
@@ -321,6 +343,61 @@ static void steps_are_divided_by_what_the_gpu_did_in_them(void **state)
     sonde_trace_close(trace);
 }
 
+/* Each device has its own gaps in a step, also the second, and in the second step. */
+static void steps_have_the_gaps_of_each_device(void **state)
+{
+    static const struct {
+        uint32_t device;
+        int64_t  number, busy_ns, kernel_ns, host_ns, copy_ns;
+    } expected[] = {
+        { CUDA0, 1, 60, 60, 40, 0 },
+        { CUDA0, 2, 50, 30, 50, 20 },
+        { CUDA1, 1, 20, 20, 60, 0 },
+        { CUDA1, 2, 30, 30, 70, 0 },
+    };
+    const char *path = scratch_path("devices");
+    struct made m = make(path);
+
+    (void)state;
+    begin(&m, m.host, 100, "ProfilerStep#1");
+    call(&m, m.host, 100, 101, "cudaLaunchKernel", 1);
+    call(&m, m.host, 102, 103, "cudaLaunchKernel", 2);
+    call(&m, m.host, 155, 156, "cudaLaunchKernel", 3);
+    synth_end(m.s, m.host, 200);
+    begin(&m, m.host, 200, "ProfilerStep#2");
+    call(&m, m.host, 205, 206, "cudaLaunchKernel", 4);
+    call(&m, m.host, 255, 256, "cudaLaunchKernel", 5);
+    call(&m, m.host, 260, 261, "cudaMemcpyAsync", 6);
+    call(&m, m.host, 265, 266, "cudaLaunchKernel", 7);
+    synth_end(m.s, m.host, 300);
+    ran(&m, 100, 150, m.kernel, m.queue, 1);
+    ran(&m, 190, 210, m.kernel, m.queue, 3);
+    ran(&m, 260, 280, m.copy, m.queue, 6);
+    ran(&m, 280, 320, m.kernel, m.queue, 5);
+    ran(&m, 120, 140, m.kernel, m.second, 2);
+    ran(&m, 270, 310, m.kernel, m.second, 7);
+    synth_close(m.s, true);
+    struct sonde_trace *trace = scratch_open(path);
+    struct snd_gpu     *g = build(trace);
+    assert_int_equal(g->step_count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct snd_gpu_step *row = NULL;
+        for (uint32_t k = 0; k < 4; k++)
+            if (g->devices[g->steps[k].device].device == expected[i].device &&
+                g->steps[k].number == (uint64_t)expected[i].number)
+                row = &g->steps[k];
+        assert_non_null(row);
+        assert_int_equal(row->start_ns, 100 * expected[i].number);
+        assert_int_equal(row->duration_ns, 100);
+        assert_int_equal(row->busy_ns, expected[i].busy_ns);
+        assert_int_equal(row->kernel_ns, expected[i].kernel_ns);
+        assert_int_equal(row->idle_ns[SND_IDLE_HOST], expected[i].host_ns);
+        assert_int_equal(row->idle_ns[SND_IDLE_COPY], expected[i].copy_ns);
+    }
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
 /* Between operators there is no range: the innermost Python function around it is the place. */
 static void python_functions_tell_where_the_host_was(void **state)
 {
@@ -415,6 +492,8 @@ int main(void)
         cmocka_unit_test(the_launch_decides_whether_the_host_was_late),
         cmocka_unit_test(a_slow_call_of_the_api_is_named),
         cmocka_unit_test(synchronisation_is_a_wait_that_the_gap_began_in),
+        cmocka_unit_test(a_wait_that_returns_as_the_gap_begins_is_over),
+        cmocka_unit_test(steps_have_the_gaps_of_each_device),
         cmocka_unit_test(what_follows_a_wait_is_the_hosts),
         cmocka_unit_test(a_blocking_copy_is_a_synchronisation),
         cmocka_unit_test(the_span_is_divided_without_rest),

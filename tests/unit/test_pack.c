@@ -198,6 +198,34 @@ static void damage_in_a_packed_file(void **state)
     free(bytes);
 }
 
+/* A chunk after more damage than is searched at a time, wherever it begins, is found. */
+static void chunks_are_found_behind_any_damage(void **state)
+{
+    struct sonde_check whole, check;
+    size_t             size;
+
+    (void)state;
+    make_trace(scratch_path("behind"), true);
+    assert_int_equal(sonde_pack(scratch_path("behind"), scratch_path("behind.p"), 3, NULL),
+                     SONDE_OK);
+    assert_int_equal(sonde_check(scratch_path("behind.p"), &whole, NULL), SONDE_OK);
+    uint8_t *bytes = scratch_load(scratch_path("behind.p"), &size);
+    for (size_t gap = 65536 - 16; gap <= 2 * 65536 + 16;
+         gap += gap == 65536 + 16 ? 65536 - 32 : 8) {
+        uint8_t *copy = malloc(size + gap);
+        memcpy(copy, bytes, SND_HEADER_SIZE);
+        memset(copy + SND_HEADER_SIZE, 'x', gap);
+        memcpy(copy + SND_HEADER_SIZE + gap, bytes + SND_HEADER_SIZE, size - SND_HEADER_SIZE);
+        scratch_save(scratch_path("behind.p"), copy, size + gap);
+        assert_int_equal(sonde_check(scratch_path("behind.p"), &check, NULL), SONDE_OK);
+        assert_int_equal(check.skipped_bytes, gap);
+        assert_int_equal(check.events, whole.events);
+        assert_int_equal(check.chunks, whole.chunks);
+        free(copy);
+    }
+    free(bytes);
+}
+
 static void folders_are_packed_file_by_file(void **state)
 {
     struct sonde_check check;
@@ -303,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_hole_in_a_sealed_chunk),
         cmocka_unit_test(regular_events_survive),
         cmocka_unit_test(damage_in_a_packed_file),
+        cmocka_unit_test(chunks_are_found_behind_any_damage),
         cmocka_unit_test(folders_are_packed_file_by_file),
         cmocka_unit_test(a_folder_without_a_trace_is_refused),
         cmocka_unit_test(a_full_disk_is_said_and_leaves_nothing),

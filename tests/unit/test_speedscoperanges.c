@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges that end before what lies in them; the texts are in tests/golden. */
+#include "format/layout.h"
 #include "scratch.h"
 #include "sonde/export.h"
 
@@ -41,6 +42,8 @@ static void bounds_what_is_opened_again(void **state)
         synth_begin(s, t, ++ns, name, 0);
         synth_end_at(s, t, ++ns, DEEP);
     }
+    /* what is told of a range that is no longer shown */
+    synth_attr(s, t, SND_ATTR_FRAME, synth_frame(s, name, name, 7));
     synth_close(s, true);
     struct sonde_trace *trace = scratch_open(scratch_path("deep"));
     assert_int_equal(sonde_export(trace, "speedscope", &options, &sink, NULL), SONDE_OK);

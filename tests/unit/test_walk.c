@@ -414,6 +414,9 @@ static void forms_of_work(void **state)
     assert_int_equal(works.list[2].correlation, 8);
     assert_int_equal(works.list[2].queue, 9);
     assert_int_equal(works.list[2].node, 0);
+    sonde_trace_close(trace);
+}
+
 /* A part of a recording that was cut out of it does not say when it was stopped: every time can be. */
 static void a_file_that_does_not_say_when_it_stopped(void **state)
 {
@@ -464,6 +467,39 @@ static void warmup_is_hidden(void **state)
     assert_int_equal(e.list[1].attr.value, 2);
     assert_int_equal(e.list[3].begin.name, 4);
     assert_int_equal(count(trace, SONDE_BY_THREAD).warmup_events, 6);
+    free(e.list);
+    sonde_trace_close(trace);
+}
+
+/* Whose ends were lost: of those that are shown first, then of hidden ones. */
+static void gaps_end_ranges_of_the_warmup(void **state)
+{
+    struct synth *s = synth_new(scratch_path("gaps"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_begin(s, t, 10, 1, 0);
+    synth_begin(s, t, 20, 2, 0);
+    synth_begin(s, t, 30, 3, 0); /* three hidden ones */
+    synth_gap(s, t, 40, 1, 1);   /* of the last; itself in the warm-up */
+    synth_begin(s, t, 60, 4, 0);
+    synth_begin(s, t, 61, 5, 0);
+    synth_gap(s, t, 70, 2, 3); /* both that are shown, and another hidden one: the first is left */
+    synth_end(s, t, 80);       /* its end: hidden */
+    synth_begin(s, t, 90, 6, 0);
+    synth_end(s, t, 95);
+    synth_end(s, t, 99); /* of nothing: shown */
+    synth_header(s)->valid_from = synth_raw_clock(s, 50);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("gaps"));
+    struct events       e = walk(trace, SONDE_BY_TIME);
+    assert_int_equal(e.count, 6);
+    assert_int_equal(e.list[0].begin.name, 4);
+    assert_int_equal(e.list[1].begin.name, 5);
+    assert_int_equal(e.list[2].kind, SONDE_EVENT_GAP);
+    assert_int_equal(e.list[3].begin.name, 6);
+    assert_int_equal(e.list[4].time_ns, 95);
+    assert_int_equal(e.list[5].time_ns, 99);
     free(e.list);
     sonde_trace_close(trace);
 }
@@ -556,6 +592,7 @@ int main(void)
         cmocka_unit_test(forms_of_work),
         cmocka_unit_test(a_file_that_does_not_say_when_it_stopped),
         cmocka_unit_test(warmup_is_hidden),
+        cmocka_unit_test(gaps_end_ranges_of_the_warmup),
         cmocka_unit_test(later_kinds_are_stepped_over),
     };
 

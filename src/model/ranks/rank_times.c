@@ -405,13 +405,6 @@ static struct snd_straggler describe(const struct maker *m, uint32_t row, double
     return one;
 }
 
-static int compare_stragglers(const void *a, const void *b)
-{
-    const struct snd_straggler *x = a, *y = b;
-
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 static int64_t find_span(const struct maker *m)
 {
     int64_t span = 0;
@@ -436,8 +429,6 @@ static bool find_stragglers(struct maker *m)
         if (chance <= SND_STRAGGLER_CHANCE)
             t->stragglers[t->straggler_count++] = describe(m, i, chance, scratch);
     }
-    if (t->straggler_count > 1)
-        qsort(t->stragglers, t->straggler_count, sizeof *t->stragglers, compare_stragglers);
     bool good = scratch && t->stragglers;
     free(scratch);
     return good;

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/highlights/advice_samples.c and advice_memory.c: what is said of a program, and from how much on. */
+#include "format/layout.h"
+#include "scratch.h"
+#include "sonde/export.h"
+
+enum { RUNS = 3, WAITS = 0, WAITS_FOR_LOCK = 4, MS = 1000000 };
+
+struct place {
+    const char *function, *file;
+    uint32_t    line;
+    bool        native;
+};
+#define OWN                               \
+    {                                     \
+        "work", "/home/me/x.py", 5, false \
+    }
+#define CALLER                             \
+    {                                      \
+        "main", "/home/me/x.py", 90, false \
+    }
+#define LIBRARY "/py/lib/python3.11"
+
+/* A stack, outermost first, that was seen `count` times, for so long. */
+struct seen {
+    struct place places[4];
+    uint32_t     state, count, ms, thread; /* thread 0: the program's main one */
+};
+
+static struct sonde_buffer report_advice(const char *path)
+{
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+    struct sonde_error          err = { 0 };
+    struct sonde_trace         *trace = scratch_open(path);
+
+    options.view = "advice";
+    options.format = SONDE_REPORT_CSV;
+    if (sonde_report(trace, &options, &sink, &err) != SONDE_OK)
+        fail_msg("%s", err.message);
+    sonde_trace_close(trace);
+    return text;
+}
+
+/* The samples one after the other, or, if `beside`, those of each thread beside the others'. */
+static void expect(const struct seen *seen, size_t count, bool beside, const char *said,
+                   bool is_said)
+{
+    const char   *path = scratch_path("advice");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      sampler = synth_thread(s, "sonde", 0), threads[4];
+    uint64_t      ns = 1000;
+
+    for (uint32_t i = 0; i < 4; i++)
+        threads[i] = synth_thread_of(s, "t", 4242 + i, 0);
+    synth_meta(s, "python.sample.hz", "1000");
+    synth_meta(s, "python.sys_prefixes", "[\"/py\"]");
+    synth_meta(s, "machine.cpus", "2");
+    for (size_t i = 0; i < count; i++) {
+        uint32_t stack = 0, native = 0;
+        for (size_t k = 0; k < 4 && seen[i].places[k].function; k++) {
+            const struct place *p = &seen[i].places[k];
+            stack = synth_stack(s, stack,
+                                synth_frame_in(s, synth_string(s, p->function), 1,
+                                               synth_string(s, p->file), p->line, p->native));
+            native |= p->native ? 8 : 0;
+        }
+        if (!beside || i == 0)
+            ns += (uint64_t)seen[i].ms * MS;
+        synth_sample(s, sampler, ns, stack, seen[i].state | native | seen[i].count << 8,
+                     threads[seen[i].thread], seen[i].ms * MS);
+    }
+    synth_close(s, true);
+    struct sonde_buffer text = report_advice(path);
+    if ((text.bytes && strstr(text.bytes, said) != NULL) != is_said)
+        fail_msg("'%s' is %ssaid:\n%s", said, is_said ? "not " : "", text.bytes);
+    sonde_buffer_release(&text);
+}
+
+#define EXPECT(said, is_said, ...)                                                          \
+    expect((const struct seen[]){ __VA_ARGS__ },                                            \
+           sizeof((const struct seen[]){ __VA_ARGS__ }) / sizeof(struct seen), false, said, \
+           is_said)
+#define BESIDE(said, is_said, ...)                                                         \
+    expect((const struct seen[]){ __VA_ARGS__ },                                           \
+           sizeof((const struct seen[]){ __VA_ARGS__ }) / sizeof(struct seen), true, said, \
+           is_said)
+
+#define REST(ms)                                                           \
+    { { { "a", "/home/me/y.py", 1, false } }, RUNS, 20, (ms) / 5, 0 },     \
+        { { { "b", "/home/me/y.py", 2, false } }, RUNS, 20, (ms) / 5, 0 }, \
+        { { { "c", "/home/me/y.py", 3, false } }, RUNS, 20, (ms) / 5, 0 }, \
+        { { { "d", "/home/me/y.py", 4, false } }, RUNS, 20, (ms) / 5, 0 }, \
+    {                                                                      \
+        { { "e", "/home/me/y.py", 5, false } }, RUNS, 20, (ms) / 5, 0      \
+    }
+
+static void a_hot_line(void **state)
+{
+    static const char said[] =
+        "x.py:5, in work, takes 25 % of the running time: 250.000ms of 1.000s";
+
+    (void)state;
+    EXPECT(said, true, { { CALLER, OWN }, RUNS, 50, 250, 0 }, REST(750));
+    EXPECT("in work, takes", false, { { CALLER, OWN }, RUNS, 49, 250, 0 }, REST(750));
+    EXPECT("in work, takes", false, { { CALLER, OWN }, RUNS, 50, 250, 0 }, REST(755));
+    /* code of libraries counts for the line that calls it */
+    EXPECT(said, true,
+           { { CALLER, OWN, { "dumps", LIBRARY "/json.py", 3, false } }, RUNS, 50, 250, 0 },
+           REST(750));
+}
+
+static void imports(void **state)
+{
+    static const char  said[] = "Imports take 40 % of the running time";
+    const struct place importing = { "_load", "<frozen importlib._bootstrap>", 7, false };
+
+    (void)state;
+    EXPECT(said, true, { { OWN, importing }, RUNS, 9, 200, 0 }, REST(300));
+    EXPECT("Imports take", false, { { OWN, importing }, RUNS, 9, 199, 0 }, REST(300));
+    EXPECT("Imports take 30 %", true, { { OWN, importing }, RUNS, 9, 300, 0 }, REST(700));
+    EXPECT("Imports take", false, { { OWN, importing }, RUNS, 9, 300, 0 }, REST(705));
+    EXPECT("in work, takes", false, { { OWN, importing }, RUNS, 60, 300, 0 }, REST(300));
+}
+
+static void the_interpreters_lock(void **state)
+{
+    static const char said[] = "2 threads wait 20 % of the time in which they could run";
+
+    (void)state;
+    EXPECT(said, true, { { OWN }, RUNS, 9, 200, 0 }, { { OWN }, WAITS_FOR_LOCK, 9, 50, 0 },
+           { { OWN }, RUNS, 9, 200, 1 }, { { OWN }, WAITS_FOR_LOCK, 9, 50, 1 });
+    EXPECT("interpreter's lock", false, { { OWN }, RUNS, 9, 200, 0 },
+           { { OWN }, WAITS_FOR_LOCK, 9, 50, 0 }, { { OWN }, RUNS, 9, 200, 1 },
+           { { OWN }, WAITS_FOR_LOCK, 9, 49, 1 });
+    EXPECT("interpreter's lock", false, { { OWN }, RUNS, 9, 200, 0 },
+           { { OWN }, WAITS_FOR_LOCK, 9, 60, 0 }, { { OWN }, RUNS, 9, 250, 1 },
+           { { OWN }, WAITS_FOR_LOCK, 9, 50, 1 });
+    EXPECT("interpreter's lock", false, { { OWN }, RUNS, 9, 200, 0 },
+           { { OWN }, WAITS_FOR_LOCK, 9, 150, 0 }, { { OWN }, RUNS, 9, 200, 1 });
+}
+
+static void kinds_of_waits(void **state)
+{
+    static const struct {
+        struct place innermost;
+        const char  *words;
+    } cases[] = {
+        { { "__GI___nanosleep", "/lib/libc.so.6", 0, true }, "sleeps" },
+        { { "clock_nanosleep", "/lib/libc.so.6", 0, true }, "sleeps" },
+        { { "__new_sem_wait", "/lib/libc.so.6", 0, true }, "waits for a lock" },
+        { { "__libc_recv", "/lib/libc.so.6", 0, true }, "waits for I/O" },
+        { { "epoll_wait", "/lib/libc.so.6", 0, true }, "waits for I/O" },
+        { { "epoll_waits", "/lib/libc.so.6", 0, true }, "waits 20 %" },
+        { { "poll", LIBRARY "/x.py", 3, false }, "waits 20 %" }, /* a native function's name */
+        { { "acquire", LIBRARY "/threading.py", 3, false }, "waits for a lock" },
+        { { "get", LIBRARY "/queue.py", 3, false }, "waits for a lock" },
+        { { "select", LIBRARY "/selectors.py", 3, false }, "waits for I/O" },
+        { { "recv", LIBRARY "/multiprocessing/connection.py", 3, false }, "waits for I/O" },
+        { { "other", LIBRARY "/other.py", 3, false }, "waits 20 %" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char said[128];
+        snprintf(said, sizeof said, "The main thread %s", cases[i].words);
+        EXPECT(said, true, { { CALLER, OWN, cases[i].innermost }, WAITS, 9, 100, 0 }, REST(400));
+    }
+    const struct place sleeps = { "usleep", "/lib/libc.so.6", 0, true };
+    EXPECT("sleeps 20 % of its time at x.py:5: 100.000ms of 500.000ms", true,
+           { { CALLER, OWN, sleeps }, WAITS, 9, 100, 0 }, REST(400));
+    EXPECT("sleeps", false, { { CALLER, OWN, sleeps }, WAITS, 9, 99, 0 }, REST(300));
+    EXPECT("sleeps", false, { { CALLER, OWN, sleeps }, WAITS, 9, 100, 0 }, REST(405));
+    EXPECT("sleeps", false, { { CALLER, OWN, sleeps }, WAITS, 9, 200, 1 }, REST(400));
+    /* while others work, it may */
+    EXPECT("sleeps", true, { { CALLER, OWN, sleeps }, WAITS, 9, 100, 0 },
+           { { OWN }, RUNS, 9, 50, 1 }, REST(400));
+    EXPECT("sleeps", false, { { CALLER, OWN, sleeps }, WAITS, 9, 100, 0 },
+           { { OWN }, RUNS, 9, 51, 1 }, REST(400));
+}
+
+static void loading_data(void **state)
+{
+    const struct place loader = { "__next__", "/py/torch/utils/data/dataloader.py", 700, false };
+    const struct place fetch = { "fetch", "/py/torch/utils/data/_utils/fetch.py", 50, false };
+
+    (void)state;
+    EXPECT("Loading data in the main process takes 10 % of the main thread's time, 50.000ms, at "
+           "x.py:5",
+           true, { { OWN, loader, fetch }, RUNS, 9, 50, 0 }, REST(450));
+    EXPECT("Loading data", false, { { OWN, loader, fetch }, RUNS, 9, 50, 0 }, REST(455));
+    EXPECT("Waiting for the DataLoader's workers takes 20 %", true,
+           { { OWN, loader }, WAITS, 9, 100, 0 }, REST(400));
+    EXPECT("The main thread waits", false, { { OWN, loader }, WAITS, 9, 100, 0 }, REST(400));
+    EXPECT("DataLoader", false, { { OWN, loader }, WAITS, 9, 100, 1 }, REST(400));
+}
+
+static void too_many_threads(void **state)
+{
+    static const char said[] =
+        "3.0 threads want to run in the mean, on 2 processors: 3 threads want to";
+
+    (void)state;
+    BESIDE(said, true, { { OWN }, RUNS, 99, 500, 0 }, { { OWN }, RUNS, 99, 500, 1 },
+           { { OWN }, RUNS, 99, 500, 2 });
+    BESIDE("want to run", false, { { OWN }, RUNS, 99, 500, 0 }, { { OWN }, RUNS, 99, 499, 1 },
+           { { OWN }, RUNS, 99, 500, 2 });
+    BESIDE("want to run", false, { { OWN }, RUNS, 99, 500, 0 }, { { OWN }, RUNS, 99, 500, 1 },
+           { { OWN }, WAITS, 99, 500, 2 });
+}
+
+/* --------------------------------------------------------------------------- heap */
+
+struct heap {
+    uint64_t allocations, temporary, live_bytes, live_blocks, peak_bytes, peak_blocks, whole_peak;
+    const char *function;
+};
+
+static void expect_heap(struct heap h, const char *said, bool is_said)
+{
+    const char    *path = scratch_path("heap");
+    struct synth  *s = synth_new(path, NULL);
+    const uint64_t own[SND_HEAP_WORDS] = { [SND_HEAP_ALLOCATIONS] = h.allocations,
+                                           [SND_HEAP_BYTES] = h.live_bytes + h.peak_bytes,
+                                           [SND_HEAP_FREES] = h.allocations - h.live_blocks,
+                                           [SND_HEAP_FREED_BYTES] = h.peak_bytes,
+                                           [SND_HEAP_TEMPORARY] = h.temporary,
+                                           [SND_HEAP_PEAK_NUMBER] = 1,
+                                           [SND_HEAP_PEAK_BYTES] = h.peak_bytes,
+                                           [SND_HEAP_PEAK_BLOCKS] = h.peak_blocks };
+    const uint64_t all[SND_HEAP_PROCESS_WORDS] = { [SND_HEAP_PROCESS_ALLOCATIONS] = h.allocations,
+                                                   [SND_HEAP_PROCESS_LIVE] = h.live_bytes,
+                                                   [SND_HEAP_PROCESS_PEAK] = h.whole_peak,
+                                                   [SND_HEAP_PROCESS_PEAKS] = 1 };
+
+    uint32_t stack = synth_stack(s, 0,
+                                 synth_frame_in(s, synth_string(s, h.function), 1,
+                                                synth_string(s, "/home/me/x.py"), 5, false));
+    synth_tally(s, SND_TALLY_HEAP, stack, 0, own, SND_HEAP_WORDS);
+    synth_tally(s, SND_TALLY_HEAP_PROCESS, 0, 0, all, SND_HEAP_PROCESS_WORDS);
+    synth_close(s, true);
+    struct sonde_buffer text = report_advice(path);
+    if ((text.bytes && strstr(text.bytes, said) != NULL) != is_said)
+        fail_msg("'%s' is %ssaid:\n%s", said, is_said ? "not " : "", text.bytes);
+    sonde_buffer_release(&text);
+}
+
+static void heaps(void **state)
+{
+    const uint64_t    MB = 1 << 20;
+    const struct heap peak = { 10, 0, 0, 0, 32 * MB, 3, 64 * MB, "work" };
+    struct heap       h;
+
+    (void)state;
+    expect_heap(peak, "x.py:5 allocated 50 % of the heap's peak: 32.00 MB of 64.00 MB, in 3 blocks",
+                true);
+    h = peak, h.whole_peak = 64 * MB - 1;
+    expect_heap(h, "of the heap's peak", false);
+    h = peak, h.peak_bytes = 31 * MB;
+    expect_heap(h, "of the heap's peak", false);
+
+    const struct heap leak = { 100, 0, MB, 16, 0, 0, 10 * MB, "work" };
+    expect_heap(leak,
+                "1.00 MB in 16 blocks that were allocated at x.py:5 are not freed at the end: 10 %",
+                true);
+    h = leak, h.live_blocks = 15;
+    expect_heap(h, "not freed", false);
+    h = leak, h.live_bytes = MB - 1;
+    expect_heap(h, "not freed", false);
+    h = leak, h.whole_peak = 11 * MB;
+    expect_heap(h, "not freed", false);
+    h = leak, h.function = "<module>"; /* an import's */
+    expect_heap(h, "not freed", false);
+
+    const struct heap temporary = { 50000, 10000, 0, 0, 0, 0, MB, "work" };
+    expect_heap(temporary, "20 % of 50000 allocations are freed by the next call", true);
+    h = temporary, h.allocations = 50001;
+    expect_heap(h, "freed by the next call", false);
+    h = temporary, h.temporary = 9999, h.allocations = 20000;
+    expect_heap(h, "freed by the next call", false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hot_line),
+        cmocka_unit_test(imports),
+        cmocka_unit_test(the_interpreters_lock),
+        cmocka_unit_test(kinds_of_waits),
+        cmocka_unit_test(loading_data),
+        cmocka_unit_test(too_many_threads),
+        cmocka_unit_test(heaps),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}
