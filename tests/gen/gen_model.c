@@ -255,8 +255,24 @@ void make_layers(const char *path, uint64_t n)
     synth_close(s, false);
 }
 
+static void tell_graph(struct synth *s, unsigned batch)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "{\"batch\": %u, \"tracer\": \"torch.fx\"}", batch);
+    synth_meta(s, "model.graph", text);
+}
+
+static uint32_t name_of(struct synth *s, const char *what, unsigned batch)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "model.%s batch=%u", what, batch);
+    return synth_string(s, text);
+}
+
 /* Of the graph of a small net: a module, a function, a method between input and output. */
-static void note_nodes(struct synth *s)
+static void note_nodes(struct synth *s, unsigned batch)
 {
     static const char *const nodes[] = {
         "{\"name\": \"x\", \"kind\": \"placeholder\", \"target\": \"x\", \"module\": \"\", \"in\": "
@@ -276,7 +292,7 @@ static void note_nodes(struct synth *s)
     };
     char key[32];
 
-    synth_meta(s, "model.graph", "{\"batch\": 2, \"tracer\": \"torch.fx\"}");
+    tell_graph(s, batch);
     for (unsigned i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
         snprintf(key, sizeof key, "model.node %u", i);
         synth_meta(s, key, nodes[i]);
@@ -291,16 +307,16 @@ static uint32_t node_name(struct synth *s, uint32_t number)
     return synth_string(s, name);
 }
 
-static void make_graph_times(const char *folder)
+static void make_graph_times(const char *folder, unsigned batch)
 {
     static const uint64_t lengths[] = { 100, 6000, 2000, 100 };
     struct synth         *s = begin_file(folder, "graph-time-2", 1);
     uint32_t              t = synth_thread(s, "main", 0);
 
-    synth_meta(s, "model.graph", "{\"batch\": 2, \"tracer\": \"torch.fx\"}");
+    tell_graph(s, batch);
     for (uint64_t run = 0; run < 3; run++) {
         uint64_t at = 200000 * (run + 1);
-        synth_begin(s, t, at, synth_string(s, "model.graph batch=2"), 0);
+        synth_begin(s, t, at, name_of(s, "graph", batch), 0);
         for (uint32_t i = 0; i < 4; i++) {
             synth_begin(s, t, at + 100 + 20000 * i, node_name(s, i), 0);
             synth_end(s, t, at + 100 + 20000 * i + lengths[i] * (run + 1));
@@ -312,13 +328,14 @@ static void make_graph_times(const char *folder)
 
 void make_graph(const char *path, uint64_t n)
 {
-    (void)n;
+    unsigned batch = n == 0 ? 1 : 2;
+
     make_folder(path);
-    make_graph_times(path);
+    make_graph_times(path, batch);
     struct synth *s = begin_file(path, "graph-2", 2);
     uint32_t      t = synth_thread(s, "main", 0);
-    note_nodes(s);
-    synth_begin(s, t, 1000, synth_string(s, "model.graph_pass batch=2"), 0);
+    note_nodes(s, batch);
+    synth_begin(s, t, 1000, name_of(s, "graph_pass", batch), 0);
     synth_begin(s, t, 1100, node_name(s, 0), 0);
     synth_end(s, t, 1200);
     synth_begin(s, t, 2000, node_name(s, 1), 0);

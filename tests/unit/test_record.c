@@ -461,6 +461,9 @@ static void test_one_text_has_one_id(void **state)
     }
     recorded_stop();
     struct sonde_trace *trace = recorded_open("once.sonde");
+    struct sonde_text   lost = sonde_trace_string(trace, 0, 1); /* the first of every recording */
+    assert_int_equal(lost.length, strlen(once[1]));
+    assert_memory_equal(lost.bytes, once[1], lost.length);
     for (size_t i = 0; i < 2; i++) {
         unsigned found = 0;
         for (uint32_t id = 1; id < 100; id++) {

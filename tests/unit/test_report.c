@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "format/layout.h"
 #include "sonde/sonde.h"
 #include "synth.h"
 
@@ -121,6 +122,37 @@ static void reports_a_full_disk(void **state)
     }
 }
 
+/* Even one operation is; none is a dash. */
+static void one_operation_is_shown(void **state)
+{
+    char                path[] = "/tmp/sonde-test-XXXXXX";
+    int                 fd = mkstemp(path);
+    struct synth       *s = synth_new(path, NULL);
+    uint32_t            t = synth_thread(s, "main", 0);
+    struct sonde_buffer text = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&text);
+    struct sonde_trace *own;
+
+    (void)state;
+    synth_begin(s, t, 1000, synth_string(s, "has_one"), 0);
+    synth_attr(s, t, SND_ATTR_FLOPS, 1);
+    synth_end(s, t, 2000);
+    synth_begin(s, t, 3000, synth_string(s, "has_none"), 0);
+    synth_end(s, t, 4000);
+    synth_close(s, true);
+    assert_int_equal(sonde_trace_open(path, &own, NULL), SONDE_OK);
+    assert_int_equal(sonde_report(own, NULL, &sink, NULL), SONDE_OK);
+    const char *one = strstr(text.bytes, "has_one"), *none = strstr(text.bytes, "has_none");
+    assert_non_null(one);
+    assert_non_null(none);
+    assert_null(memmem(one, strcspn(one, "\n"), "--", 2));
+    assert_non_null(memmem(none, strcspn(none, "\n"), "--", 2));
+    sonde_buffer_release(&text);
+    sonde_trace_close(own);
+    unlink(path);
+    close(fd);
+}
+
 static void refuses_what_is_not_there(void **state)
 {
     struct sonde_buffer         text = { 0 };
@@ -212,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_defaults),
         cmocka_unit_test(reports_a_full_disk),
+        cmocka_unit_test(one_operation_is_shown),
         cmocka_unit_test(refuses_what_is_not_there),
         cmocka_unit_test(an_older_caller_gets_the_defaults),
         cmocka_unit_test(refuses_options_without_their_size),

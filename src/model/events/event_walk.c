@@ -121,9 +121,8 @@ static void set_parent(struct sonde_events *e, uint32_t row, const struct snd_op
 static void see_family(struct sonde_events *e, const struct snd_row_kind *kind,
                        const struct snd_open_range *parent)
 {
-    if (parent && kind->is_op && parent->range.is_op &&
-        kind->shown_name == canonical(e, parent->range.name))
-        e->may_fold = true;
+    e->may_fold |= parent && kind->is_op && parent->range.is_op &&
+                   kind->shown_name == canonical(e, parent->range.name);
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
