@@ -10,7 +10,7 @@ static struct snd_conditions parse(const char *text)
     struct sonde_error    err = { 0 };
 
     if (snd_conditions_parse(text, &conditions, &err) != SONDE_OK)
-        fail_msg("%s: %s", text, err.message);
+        fail_msg("%s: %s", text ? text : "none", err.message);
     return conditions;
 }
 
