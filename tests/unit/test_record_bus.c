@@ -3,6 +3,7 @@
  * Stores that the file has no place for: the program goes on, and the trace says so. Bus errors
  * that are not the recorder's are as they were without it.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -62,23 +63,31 @@ static void test_file_truncated_in_the_middle(void **state)
     record_and_cut(3 * 65536 + 100);
 }
 
-/* Truncated and made as long again: its length tells nothing, but its header is gone. */
+/* Its length tells nothing, but its header is gone: truncated and made as long again, or written over. */
 static void test_header_is_gone(void **state)
 {
-    struct sonde_options options = recorded_options("emptied.sonde");
-    struct stat          st;
+    static const char zeroes[4096];
 
     (void)state;
-    recorded_start(&options);
-    sonde_mark("mark");
-    assert_int_equal(stat(recorded_path("emptied.sonde"), &st), 0);
-    assert_int_equal(truncate(recorded_path("emptied.sonde"), 0), 0);
-    assert_int_equal(truncate(recorded_path("emptied.sonde"), st.st_size), 0);
-    recorded_stop();
-    struct sonde_trace *trace = recorded_open("emptied.sonde");
-    assert_int_equal(recorded_ledger(trace, "cut_files"), 1);
-    assert_int_equal(recorded_ledger(trace, "not_closed"), 0);
-    sonde_trace_close(trace);
+    for (int written_over = 0; written_over < 2; written_over++) {
+        struct sonde_options options = recorded_options("emptied.sonde");
+        struct stat          st;
+        recorded_start(&options);
+        sonde_mark("mark");
+        const char *path = recorded_path("emptied.sonde");
+        assert_int_equal(stat(path, &st), 0);
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (written_over)
+            assert_int_equal(pwrite(fd, zeroes, sizeof zeroes, 0), sizeof zeroes);
+        else
+            assert_int_equal(ftruncate(fd, 0) | ftruncate(fd, st.st_size), 0);
+        close(fd);
+        recorded_stop();
+        struct sonde_trace *trace = recorded_open("emptied.sonde");
+        assert_int_equal(recorded_ledger(trace, "cut_files"), 1);
+        assert_int_equal(recorded_ledger(trace, "not_closed"), 0);
+        sonde_trace_close(trace);
+    }
 }
 
 /* The one after it is whole. */
