@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read/tables/own_names.c: names that one chunk alone has, whole, in parts, and as no recorder writes them. */
+/* read/tables/late_records.c: names that one chunk alone has, whole, in parts, and as no recorder writes them. */
 #include "format/fields.h"
 #include "read/reader.h"
 #include "scratch.h"

@@ -127,7 +127,7 @@ static bool has_ranks(const struct sonde_trace *trace)
     return false;
 }
 
-enum sonde_status snd_advice_find(struct snd_advisor *advisor, const struct sonde_summary *summary,
+enum sonde_status snd_advice_find(struct snd_advisor *advisor, struct sonde_summary *summary,
                                   const struct snd_advices **out, struct sonde_error *err)
 {
     const struct sonde_summary_totals *all = sonde_summary_totals(summary);

@@ -8,7 +8,7 @@
  * advice_ranges.c, advice_ranks.c or advice_samples.c. Nothing is said that the numbers do not carry.
  *
  * Finders make no walk of their own: what they need waits at the trace (snd_wait()) for the one that the summary makes,
- * or the model beside it. Only why steps are slow takes another, of a trace that has such steps.
+ * or the model beside it. Only which steps are slow, and why, takes others, of a trace in which they differ much.
  *
  * Layer: model. Threads: as the trace.
  */
@@ -53,10 +53,10 @@ SND_CHECKED enum sonde_status snd_advisor_new(struct sonde_trace *trace, struct 
 SND_CHECKED enum sonde_status snd_advisor_finish(struct snd_advisor *advisor,
                                                  struct sonde_error *err);
 /* Then. `summary`: of the trace, finished. `out` is the advisor's. */
-SND_CHECKED enum sonde_status snd_advice_find(struct snd_advisor         *advisor,
-                                              const struct sonde_summary *summary,
-                                              const struct snd_advices  **out,
-                                              struct sonde_error         *err);
+SND_CHECKED enum sonde_status snd_advice_find(struct snd_advisor        *advisor,
+                                              struct sonde_summary      *summary,
+                                              const struct snd_advices **out,
+                                              struct sonde_error        *err);
 void                          snd_advisor_free(struct snd_advisor *advisor); /* or NULL */
 
 #endif

@@ -10,7 +10,7 @@
 #include "model/highlights/amounts.h"
 #include "model/ranges/assembly.h"
 #include "model/spread.h"
-#include "model/summary/steps.h"
+#include "model/summary/summary.h"
 #include "read/file/scale.h"
 
 #define LOADER_PERCENT 10.0
@@ -60,6 +60,23 @@ struct snd_range_advice {
 };
 
 /* ---------------------------------------------------------------------- steps */
+
+/*
+ * Whether a step takes twice as long as some other: which of them are whole, and so count, takes a walk that most
+ * programs do not need.
+ */
+static bool may_be_slow(const struct sonde_summary *summary)
+{
+    size_t  count = sonde_summary_step_count(summary);
+    int64_t least = INT64_MAX, most = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t took = sonde_summary_step(summary, i)->duration_ns;
+        least = took < least ? took : least;
+        most = took > most ? took : most;
+    }
+    return count >= STEPS_LEAST && most / SLOW_TIMES >= least;
+}
 
 static bool read_steps(struct snd_range_advice *w)
 {
@@ -356,7 +373,9 @@ enum sonde_status snd_advise_ranges(struct snd_advisor *advisor, struct sonde_er
     struct snd_assembly       assembly;
     enum sonde_status         st = SONDE_OK;
 
-    if (!read_steps(w))
+    if (may_be_slow(advisor->summary))
+        st = snd_summary_count_steps(advisor->summary, err);
+    if (st == SONDE_OK && !read_steps(w))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
     if (st == SONDE_OK && w->slow_count > 0) {
         st = snd_assemble(&assembly, advisor->trace, SONDE_BY_THREAD, &in_steps, 1, err);

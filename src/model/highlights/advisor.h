@@ -12,11 +12,11 @@
 #include "read/said/library_paths.h"
 
 struct snd_advisor {
-    struct sonde_trace         *trace;
-    const struct sonde_summary *summary;
-    struct snd_library_paths    libraries;
-    struct snd_advices          found;
-    bool                        is_finished, is_found;
+    struct sonde_trace      *trace;
+    struct sonde_summary    *summary;
+    struct snd_library_paths libraries;
+    struct snd_advices       found;
+    bool                     is_finished, is_found;
     /* What waits for the walk, of finders that have something to look for; else NULL. */
     struct snd_gpu           *gpu;
     struct snd_sample_counts *counts;

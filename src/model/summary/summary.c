@@ -48,6 +48,7 @@ struct sonde_summary {
     struct snd_assembly_stats stats;                  /* of the walk */
     uint32_t                  loans;                  /* of a shared one, not given back */
     bool                      is_done, out_of_memory; /* done: the walk went to its end */
+    bool                      has_counted;            /* ranges of steps */
 };
 
 /* -------------------------------------------------------------- first walk */
@@ -369,6 +370,15 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
     return SONDE_OK;
 }
 
+enum sonde_status snd_summary_count_steps(struct sonde_summary *s, struct sonde_error *err)
+{
+    enum sonde_status status = s->has_counted ? SONDE_OK
+                                              : snd_steps_count(&s->steps, s->trace, err);
+
+    s->has_counted = status == SONDE_OK;
+    return status;
+}
+
 enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct sonde_error *err)
 {
     if (s == s->trace->summary)
@@ -378,7 +388,7 @@ enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct
     if (status == SONDE_OK && (s->out_of_memory || !snd_steps_measure(&s->steps, s->trace)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     if (status == SONDE_OK && steps)
-        status = snd_steps_count(&s->steps, s->trace, err);
+        status = snd_summary_count_steps(s, err);
     if (status == SONDE_OK)
         fill_ledger(s);
     return status;

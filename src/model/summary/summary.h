@@ -25,6 +25,9 @@ snd_summary_begin(struct sonde_trace *trace, struct sonde_summary **out, struct 
 /* `steps`: with the ranges and the GPU's time of each step, which takes one more walk if there are steps. */
 SND_CHECKED enum sonde_status snd_summary_finish(struct sonde_summary *summary, bool steps,
                                                  struct sonde_error *err);
+/* Ranges of steps, and so which steps are whole: a walk, unless it was made. */
+SND_CHECKED enum sonde_status snd_summary_count_steps(struct sonde_summary *summary,
+                                                      struct sonde_error   *err);
 
 /* The steps of a finished summary, for a caller that counts their ranges on a walk of its own. */
 struct snd_steps *snd_summary_steps(struct sonde_summary *summary);

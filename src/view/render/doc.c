@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/count_of.h"
 #include "model/summary/summary.h"
 #include "view/render/format.h"
 
@@ -44,12 +43,7 @@ void snd_doc_keep(struct snd_doc *doc, void *object, void (*release)(void *objec
 
 enum sonde_status snd_doc_summary(struct snd_doc *doc, struct sonde_error *err)
 {
-    /* These tell whole steps from what came before and after them, which takes a walk more. */
-    static const char *const with_steps[] = { "steps", "summary", "advice" };
-    bool                     steps = false;
-
-    for (size_t i = 0; i < SND_COUNT_OF(with_steps); i++)
-        steps |= strcmp(doc->view, with_steps[i]) == 0;
+    bool              steps = strcmp(doc->view, "steps") == 0;
     enum sonde_status st = doc->has_summary ? SONDE_OK
                                             : snd_summary_finish(doc->summary, steps, err);
 
