@@ -579,7 +579,7 @@ static void packed_weights(void **state)
 
     (void)state;
     assert_true(a.macs == 6 * 4 * 5 && a.flops == 2 * 6 * 4 * 5);
-    assert_int_equal(uncounted, 1); /* the one inside */
+    assert_int_equal(uncounted, 1);                      /* the one inside */
     assert_true(a.moved_bytes == 4 * (24 + 30) + 4 * 5); /* a weight has one byte */
     a = quantized("quantized::linear_dynamic_fp16", "2,3,4;-", room, "[\"\", \"[2, 3, 5]\"]");
     assert_true(a.macs == 6 * 4 * 5);
