@@ -27,7 +27,7 @@ CASES = [line.split()[0] for line in
          subprocess.run([GEN, "--list"], stdout=subprocess.PIPE, check=True,
                         text=True).stdout.splitlines()] if GEN else []
 WRAPPERS = {"fold", "torch"}  # have operators that lists fold
-ONE_AT_A_TIME = {"gpu_overlap"}  # have work of one stream that overlaps: speedscope has what is left of each
+ONE_AT_A_TIME = {"gpu_overlap", "job_gpu"}  # have work of one stream that overlaps: speedscope has what is left of each
 REOPENED = {"async", "torch", "range_counters"}  # have ranges that end before what lies in them
 UTILITY = {"aten::is_leaf", "aten::output_nr", "aten::_version",
            "profiler::_record_function_enter", "profiler::_record_function_enter_new",

@@ -174,8 +174,7 @@ def test_view_takes_two_traces(compared, tmp_path):
     a, b, page = compared
     done = sonde("view", a, b, env={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 0 and done.stdout.decode().strip() == f"{b}.html"
-    assert (b.parent / "b.sonde.html").read_bytes() == page.read_bytes()
-    assert sonde("view", a, b, a).returncode == 2
+    assert (b.parent / "b.sonde.html").read_bytes() == page.read_bytes()  # three are a list: test_view.py
 
 
 def test_several_runs_a_side(browser, compared, tmp_path):
