@@ -178,7 +178,7 @@ def loaded():
 
     def run():
         data = torch.utils.data.DataLoader(
-            Numbers(), batch_size=3, num_workers=1, collate_fn=collate, drop_last=True,
+            Numbers(), batch_size=3, num_workers=1, collate_fn=collate, drop_last=True, multiprocessing_context="fork",
             sampler=torch.utils.data.SequentialSampler(Numbers()))
         for batch in data:
             batch.cumsum(0).mean()
