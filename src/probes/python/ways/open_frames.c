@@ -9,6 +9,8 @@
 
 #include "format/limits.h"
 
+#define INSTRUCTION_BYTES 2
+
 #ifndef SND_PYFRAMES_MISSING
 
 /* As torch names them: by the line that each is in, not that of its definition. */
@@ -23,6 +25,23 @@ static uint32_t number_of_frame(const struct snd_pyframe *frame)
     return line > 0 ? snd_py_number_at(code, (uint32_t)line) : snd_py_number(code);
 }
 
+/*
+ * From 3.12 on, what makes an object may have a frame below __init__() that only checks its result: no function,
+ * whose code object is the interpreter's own, in memory that cannot be written. It never gets past its first instructions,
+ * as functions do before they call anything.
+ */
+static bool is_function(const struct snd_pyframe *frame)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    ptrdiff_t done = snd_pyframe_instruction(frame) - snd_pyframe_instructions(frame);
+
+    return done / INSTRUCTION_BYTES >= snd_pyframe_code(frame)->_co_firsttraceable;
+#else
+    (void)frame;
+    return true;
+#endif
+}
+
 /* Enters the thread's open frames, outermost first, as if they were called now. */
 static void adopt(struct snd_calls_thread *t, bool entering)
 {
@@ -34,7 +53,8 @@ static void adopt(struct snd_calls_thread *t, bool entering)
         frame = snd_pyframe_real(snd_pyframe_caller(frame));
     for (; frame && count < SND_PYTHON_FRAMES_MAX;
          frame = snd_pyframe_real(snd_pyframe_caller(frame)))
-        frames[count++] = frame;
+        if (is_function(frame))
+            frames[count++] = frame;
     while (count-- > 0) {
         uint32_t number = number_of_frame(frames[count]);
         if (number != 0)
