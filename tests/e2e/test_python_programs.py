@@ -160,6 +160,11 @@ def test_hits_are_those_of_line_profiler(name, tmp_path):
     python("-m", "sonde", "-l", "-o", "ours.lprof", script, cwd=tmp_path)
     python("-m", "kernprof", "-q", "-l", "-o", "theirs.lprof", script, cwd=tmp_path)
     ours, theirs = timings(tmp_path / "ours.lprof"), timings(tmp_path / "theirs.lprof")
+    if name == "threads" and not BEFORE_3_12:  # there a thread that ends may turn line_profiler off for the others
+        consumed = next(lines for key, lines in ours.items() if key[2] == "consume")
+        assert list(consumed.values())[:4] == [63, 63, 63, 3]  # 60 numbers and the end, of three threads
+        assert ours.keys() == theirs.keys() and all(hits <= ours[key][line] for key in theirs for line, hits in theirs[key].items())
+        return
     assert ours == theirs and theirs
 
 
