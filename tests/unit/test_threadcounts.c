@@ -9,6 +9,12 @@
 
 enum { PAGES = 300 };
 
+/* A sanitizer touches memory of its own with each page. */
+static uint64_t most(uint64_t pages)
+{
+    return getenv("SONDE_TEST_SLOW") ? 8 * pages : pages;
+}
+
 /* Eight are taken of those that sonde knows, in their order. */
 static const char asked[] = "task-clock,nonsense,minor-faults,major-faults,,context-switches,"
                             "page-faults,cpu-clock,cs,faults,minor-faults";
@@ -69,8 +75,8 @@ static void ranges_have_what_their_thread_did(void **state)
     const struct snd_range_counts_row *outer = find(&counts, "outer"),
                                       *touches = find(&counts, "touches"),
                                       *sleeps = find(&counts, "sleeps");
-    assert_in_range(touches->total[MINOR], 2 * PAGES, 3 * PAGES);
-    assert_in_range(touches->total[FAULTS], touches->total[MINOR], 3 * PAGES);
+    assert_in_range(touches->total[MINOR], 2 * PAGES, most(3 * PAGES));
+    assert_in_range(touches->total[FAULTS], touches->total[MINOR], most(3 * PAGES));
     assert_int_equal(touches->total[OTHER_FAULTS], touches->total[FAULTS]);
     assert_int_equal(touches->self[FAULTS], touches->total[FAULTS]);
     assert_int_equal(touches->total[FAULTS], touches->total[MINOR] + touches->total[MAJOR]);
@@ -79,8 +85,8 @@ static void ranges_have_what_their_thread_did(void **state)
     assert_int_equal(sleeps->total[OTHER_SWITCHES], sleeps->total[SWITCHES]);
     assert_in_range(sleeps->total[CLOCK], 1000, sleeps->total_ns - 2000000);
     assert_in_range(touches->total[CLOCK], 1000, touches->total_ns + 100000);
-    assert_in_range(outer->total[MINOR], 4 * PAGES, 6 * PAGES);
-    assert_in_range(outer->self[MINOR], 2 * PAGES, 3 * PAGES);
+    assert_in_range(outer->total[MINOR], 4 * PAGES, most(6 * PAGES));
+    assert_in_range(outer->self[MINOR], 2 * PAGES, most(3 * PAGES));
     snd_range_counts_release(&counts);
     sonde_trace_close(trace);
 }
@@ -119,7 +125,7 @@ static void a_probe_reads_its_threads_counters(void **state)
     assert_int_equal(sonde_thread_counters(before), TAKEN);
     touch_pages();
     assert_int_equal(sonde_thread_counters(after), TAKEN);
-    assert_in_range(after[MINOR] - before[MINOR], PAGES, 2 * PAGES);
+    assert_in_range(after[MINOR] - before[MINOR], PAGES, most(2 * PAGES));
     assert_int_equal(after[FAULTS], after[MINOR] + after[MAJOR]);
     assert_true(after[CLOCK] > before[CLOCK] && before[CLOCK] > 0);
     assert_in_range(after[OTHER_CLOCK], after[CLOCK] - 1000000, after[CLOCK] + 1000000);

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import textwrap
+import time
 import urllib.request
 import zipfile
 
@@ -158,6 +159,24 @@ def attach(place, env):
         child.kill()
         child.communicate()
     assert "busy" in sonde("report", place / "attached.sonde", "--view", "samples")
+
+
+def run_record(place):
+    """A program that stands by, and is asked for two steps."""
+    (place / "steps.py").write_text("import os, time, torch\nw = torch.ones(4, requires_grad=True)\no = torch.optim.SGD([w], lr=0.1)\n"
+                                    "while not os.path.exists('stop'):\n    w.sum().backward()\n    o.step()\n    time.sleep(0.01)\n")
+    program = subprocess.Popen([ENV / "bin/sonde", "run", "-q", "--standby", "-o", "asked", "--", PYTHON, "steps.py"], cwd=place)
+    try:
+        until = time.monotonic() + 100
+        while " step " not in subprocess.run([ENV / "bin/sonde", "record", "asked", "--list"], cwd=place, text=True, stdout=subprocess.PIPE,
+                                             stderr=subprocess.DEVNULL).stdout:
+            assert program.poll() is None and time.monotonic() < until
+            time.sleep(0.2)
+        sonde("record", "asked", "--steps", "2", cwd=place)
+    finally:
+        (place / "stop").touch()
+        program.wait(60)
+    assert len(rows(place / "asked/1", "steps")) == 2
 
 
 def run_export(place):
