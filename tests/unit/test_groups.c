@@ -85,6 +85,7 @@ static void sizes_of_types(void **state)
         { "UInt16", 2 },
         { "UInt32", 4 },
         { "UInt64", 8 },
+        { "Float8_e8m0fnu", 1 },
         { "float32", 4 },
         { "bfloat16", 2 },
         { "int64", 8 },

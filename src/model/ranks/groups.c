@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/ranks/groups.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 #include "base/text/json_member.h"
 #include "format/dtypes.h"
 #include "read/said/trace_facts.h"
+
+#define TYPE_NAME_MAX 64 /* longer than any: cut, it is none of the list */
 
 #define RANKS_MAX 1000000u /* of a group, as a trace may say */
 
@@ -63,39 +66,36 @@ static enum snd_collective_kind find_kind(const char *name, size_t length)
     return SND_COLLECTIVE_OTHER;
 }
 
-/* Bytes of an element, by c10's name of the type ("Float") or ours ("float32"); 0: not known. */
+/* Bytes of an element, by c10's name of the type ("Float", "UInt16") or ours ("float32"); 0: not known. */
 static uint64_t find_bytes(const char *name)
 {
+    /* Those that differ from ours in more than capitals. */
     static const struct {
         const char *name;
-        uint8_t     bytes;
+        uint8_t     dtype;
     } types[] = {
-        { "Byte", 1 },
-        { "Char", 1 },
-        { "Short", 2 },
-        { "Int", 4 },
-        { "Long", 8 },
-        { "Half", 2 },
-        { "Float", 4 },
-        { "Double", 8 },
-        { "ComplexHalf", 4 },
-        { "ComplexFloat", 8 },
-        { "ComplexDouble", 16 },
-        { "Bool", 1 },
-        { "BFloat16", 2 },
-        { "Float8_e5m2", 1 },
-        { "Float8_e4m3fn", 1 },
-        { "Float8_e5m2fnuz", 1 },
-        { "Float8_e4m3fnuz", 1 },
-        { "UInt16", 2 },
-        { "UInt32", 4 },
-        { "UInt64", 8 },
+        { "Byte", SONDE_UINT8 },
+        { "Char", SONDE_INT8 },
+        { "Short", SONDE_INT16 },
+        { "Int", SONDE_INT32 },
+        { "Long", SONDE_INT64 },
+        { "Half", SONDE_FLOAT16 },
+        { "Float", SONDE_FLOAT32 },
+        { "Double", SONDE_FLOAT64 },
+        { "ComplexHalf", SONDE_COMPLEX32 },
+        { "ComplexFloat", SONDE_COMPLEX64 },
+        { "ComplexDouble", SONDE_COMPLEX128 },
     };
-    const struct snd_dtype *known = snd_dtype(snd_dtype_find(name));
+    char small[TYPE_NAME_MAX];
 
     for (size_t i = 0; i < SND_COUNT_OF(types); i++)
         if (strcmp(types[i].name, name) == 0)
-            return types[i].bytes;
+            return snd_dtype(types[i].dtype)->bytes;
+    snprintf(small, sizeof small, "%s", name);
+    for (char *c = small; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c += 'a' - 'A';
+    const struct snd_dtype *known = snd_dtype(snd_dtype_find(small));
     return known ? known->bytes : 0;
 }
 
