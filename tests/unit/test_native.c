@@ -70,6 +70,7 @@ static void add_native(const char *name)
     size_t at = stack.native_count++;
 
     stack.native[at].pc = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, name) + (at > 0);
+    stack.native[at].called = at > 0;
     stack.native[at].stack = 0x1000 + at * 0x100;
 }
 
@@ -112,6 +113,17 @@ static void test_unmatched(void **state)
     assert_false(snd_native_match(native, &stack));
     stack.native_count = 0;
     assert_false(snd_native_match(native, &stack));
+}
+
+/* A signal came before the first instruction of a function: the byte before it is another function's. */
+static void test_interrupted(void **state)
+{
+    (void)state;
+    fill();
+    stack.native[3].pc--;
+    stack.native[3].called = false;
+    assert_true(snd_native_match(native, &stack));
+    assert_string_equal(put_at(2), "div mblen ");
 }
 
 /* Too many to be taken: those that were are put where they belong. */
@@ -172,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_between, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unmatched, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_interrupted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_broken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known, set_up, tear_down),

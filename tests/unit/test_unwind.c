@@ -126,6 +126,18 @@ static void skip_where_handlers_are_late(void)
 #endif
 }
 
+/* Of ours, innermost first: raise() .. on_other, the trampoline, what was interrupted. Its caller called. */
+static void assert_interrupted(void)
+{
+    size_t at = 0;
+
+    while (at + 2 < ours.native_count && (!ours.native[at].called || ours.native[at + 1].called))
+        at++;
+    assert_true(at > 0 && at + 3 < ours.native_count);
+    for (size_t i = 0; i < ours.native_count; i++)
+        assert_int_equal(ours.native[i].called, i != 0 && i != at + 1 && i != at + 2);
+}
+
 static void test_out_of_a_handler(void **state)
 {
     (void)state;
@@ -134,6 +146,7 @@ static void test_out_of_a_handler(void **state)
     signal(SIGUSR2, on_other);
     raise(SIGUSR2);
     assert_same();
+    assert_interrupted();
 }
 
 /* Wherever it is interrupted: first and last instructions, lazy binding, the kernel's own code. */

@@ -145,6 +145,8 @@ size_t snd_stack_walk(const struct snd_mappings *mappings, struct snd_mapped_fil
         struct snd_mapped_file      *file = m ? &files->list[m->file] : NULL;
         uint64_t                     address = m ? snd_mapped_address(file, m, at) : at;
         const struct snd_unwind_row *row = m ? snd_mapped_row(file, address) : NULL;
+        if (row && row->is_signal) /* a handler returns to it, but nothing in it called */
+            address += is_call;
         frames[count++] = (struct snd_walked_frame){ m ? m->file : UINT32_MAX, address };
         goes_on = row ? step_by_row(&w, row, &pc, count == 1, end) : step_by_pointer(&w, &pc, end);
         is_call = !(row && row->is_signal);

@@ -23,7 +23,7 @@ struct snd_user_stack {
 
 struct snd_walked_frame {
     uint32_t file;    /* index in the files; UINT32_MAX: in no mapping */
-    uint64_t address; /* the file's own: of callers, within the call */
+    uint64_t address; /* the file's own: of callers, within the call; else the next instruction */
 };
 
 enum snd_walk_end {

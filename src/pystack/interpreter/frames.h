@@ -30,6 +30,7 @@ struct snd_native_frame {
     uint64_t pc;       /* the current instruction, or where it resumes */
     uint64_t function; /* where its code begins, by the tables for exceptions; 0: not known */
     uint64_t stack;    /* its lowest address; its caller's is where it ends */
+    bool     called; /* a call is right before pc: of a frame that a signal interrupted, none is */
 };
 
 struct snd_py_stack {

@@ -156,7 +156,8 @@ uint32_t snd_native_stack(struct snd_native *n, const struct snd_recorder *recor
         if (n->loops.callers[i] != at)
             break;
         /* A return address is after the call, and may be the next function's. */
-        uint32_t frame = find_frame(n, recorder, &stack->native[i], stack->native[i].pc - (i > 0));
+        const struct snd_native_frame *f = &stack->native[i];
+        uint32_t                       frame = find_frame(n, recorder, f, f->pc - f->called);
         if (frame != 0 && frame != before)
             id = find_stack(n, recorder, id, frame);
         before = frame ? frame : before;

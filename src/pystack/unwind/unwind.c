@@ -286,8 +286,9 @@ void snd_unwind(struct snd_unwind *u, const void *context, struct snd_py_stack *
         if (sp < before || (sp == before && stack->native_count > 1))
             return;
         bool found = snd_cfi_find(&u->cfi, pc - called);
-        stack->native[stack->native_count++] =
-            (struct snd_native_frame){ pc, found ? u->cfi.function : 0, sp };
+        stack->native[stack->native_count++] = (struct snd_native_frame){
+            pc, found ? u->cfi.function : 0, sp, called && !(found && u->cfi.is_signal)
+        };
         before = sp;
         stack->native_broken = !found;
         called = found && !u->cfi.is_signal;

@@ -31,7 +31,7 @@ static uint64_t         places[SND_HEAP_PLACES];
 static void take_native(const struct snd_heap_stack *stack, struct snd_py_stack *frames)
 {
     for (uint32_t i = 0; i < stack->count; i++)
-        frames->native[i] = (struct snd_native_frame){ stack->pcs[i], 0, stack->sps[i] };
+        frames->native[i] = (struct snd_native_frame){ stack->pcs[i], 0, stack->sps[i], true };
     frames->native_count = stack->count;
     frames->native_cut = stack->cut;
     frames->native_broken = !stack->cut; /* if a loop is missing in it */
