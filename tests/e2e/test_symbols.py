@@ -164,14 +164,22 @@ def bare(name):
     return re.sub(r"( \[clone [^]]*\])+$|\.(cold|part|constprop|isra)(\.\d+)*$", "", name)
 
 
+def demangle(names):
+    """By binutils. What it cannot read for the C++20 constraint at its end, some constructors', it can without."""
+    def ask_binutils(mangled):
+        return subprocess.run(["c++filt"], input="\n".join(mangled), capture_output=True, text=True, check=True).stdout.splitlines()
+    shown = ask_binutils(names)
+    without = ask_binutils([re.sub(r"Q\d+\w+$", "", name) if name.startswith("_Z") else name for name in shown])
+    return [cut if name.startswith("_Z") and not cut.startswith("_Z") else name for name, cut in zip(shown, without)]
+
+
 def addr2line(program, addresses, tool="addr2line"):
     """As ask() answers. Names are demangled by binutils, whichever tool it is."""
     given = "".join(f"{a:x}\n" for a in addresses)
     text = subprocess.run([tool, "-afi", "-e", program], input=given, capture_output=True, text=True,
                           check=True).stdout
     lines = text.splitlines()
-    names = iter(subprocess.run(["c++filt"], input="\n".join(lines), capture_output=True, text=True,
-                                check=True).stdout.splitlines())
+    names = iter(demangle(lines))
     answers = []
     for line in lines:
         name = next(names)
@@ -395,10 +403,10 @@ def test_rust_names_are_those_of_binutils(tmp_path, mangling):
 
 
 def test_hostile_dwarf_costs_lines_and_nothing_else(tmp_path):
-    """Whatever the bytes of the debug sections, every function keeps its symbol's name."""
+    """Whatever the bytes of the debug sections, every function has a name."""
     program = compile_program(tmp_path, C_PROGRAM, "c", "-g", "-O2")
     good = program.read_bytes()
-    addresses = code_addresses(program)[::7]
+    addresses = function_addresses(program)[::7]
     sections = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout
     places = [(int(m.group(2), 16), int(m.group(3), 16)) for m in
               re.finditer(r"(\.debug_\S+)\s+PROGBITS\s+[0-9a-f]+\s+([0-9a-f]+)\s+([0-9a-f]+)", sections)]
@@ -411,4 +419,4 @@ def test_hostile_dwarf_costs_lines_and_nothing_else(tmp_path):
         program.write_bytes(bad)
         answers, counts = ask(program, addresses)
         assert counts["unreadable"] == 0
-        assert sum(map(bool, answers)) > len(answers) * 0.9
+        assert len(answers) > 15 and all(answers)

@@ -111,6 +111,13 @@ static void test_cxx_names(void **state)
     assert_string_equal(snd_demangle(&demangler, "_ZN3foo3barEv"), "foo::bar()");
     assert_string_equal(snd_demangle(&demangler, "_ZN3foo3barEv.constprop.0"),
                         "foo::bar() [clone .constprop.0]");
+    /* A constructor of a class that requires something, in C++20; Q may be in a name, too. */
+    assert_string_equal(snd_demangle(&demangler,
+                                     "_ZN4QbitIiEC2EvQ26is_default_constructible_vIT1_E"),
+                        "Qbit<int>::Qbit()");
+    assert_string_equal(snd_demangle(&demangler, "_ZN4QbitIiEC2EvQ4goodIT1_E.cold"),
+                        "Qbit<int>::Qbit() [clone .cold]");
+    assert_string_equal(snd_demangle(&demangler, "_ZN4QbitQQ"), "_ZN4QbitQQ");
     snd_demangler_release(&demangler);
 }
 

@@ -7,6 +7,7 @@
 #include "symbols/names/demangle.h"
 
 #define NAME_MOST 16384u /* longer mangled names are shown as they are */
+#define CONSTRAINT_TRIES 16
 #define TEXT_MOST 60000u /* so are those whose text gets longer than a trace's strings */
 
 /* What compilers add to the name of a part or a copy of a function: foo.cold, foo.constprop.0. */
@@ -17,13 +18,29 @@ static size_t ending_of(const char *name)
     return dot ? (size_t)(dot - name) : strlen(name);
 }
 
+/*
+ * C++20: what a function requires of its types ends its name, as Q and an expression. libstdc++ up to 16 cannot
+ * read those that speak of the parameters of the class; what stands before one is a whole name.
+ */
+static char *demangle_without_constraint(struct snd_demangler *demangler, char *mangled)
+{
+    char *text = NULL, *end;
+
+    for (int i = 0; !text && i < CONSTRAINT_TRIES && (end = strrchr(mangled, 'Q')); i++) {
+        *end = '\0'; /* or it was a letter of some name */
+        text = demangler->cxx(mangled, NULL, NULL, NULL);
+    }
+    return text;
+}
+
 static bool demangle_cxx(struct snd_demangler *demangler, const char *name)
 {
-    int    status = -1;
     size_t length = ending_of(name);
     char  *mangled = strndup(name, length);
-    char  *text = mangled ? demangler->cxx(mangled, NULL, NULL, &status) : NULL;
-    bool   ok = status == 0 && text && strlen(text) <= TEXT_MOST;
+    char  *text = mangled ? demangler->cxx(mangled, NULL, NULL, NULL) : NULL;
+    if (mangled && !text)
+        text = demangle_without_constraint(demangler, mangled);
+    bool ok = text && strlen(text) <= TEXT_MOST;
 
     if (ok) {
         snd_buf_clear(&demangler->text);
