@@ -23,9 +23,11 @@
 static const struct {
     const char *name;
     void (*make)(const char *path, uint64_t n);
+    uint64_t    usual; /* N where the command has none */
     const char *summary;
 } cases[] = {
-#define CASE(name, summary) { #name, make_##name, summary },
+#define SIZED(name, n, summary) { #name, make_##name, n, summary },
+#define CASE(name, summary) SIZED(name, 1000, summary)
 #include "cases.def"
 #undef CASE
 };
@@ -38,14 +40,14 @@ void make_folder(const char *path)
     }
 }
 
-static int make(const char *name, const char *path, uint64_t n, bool packed)
+static int make(const char *name, const char *path, const char *n, bool packed)
 {
     struct sonde_error err;
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (strcmp(cases[i].name, name) != 0)
             continue;
-        cases[i].make(path, n);
+        cases[i].make(path, n ? strtoull(n, NULL, 10) : cases[i].usual);
         enum sonde_status status = packed ? sonde_pack(path, path, 0, &err) : SONDE_OK;
         if (status == SONDE_OK || status == SONDE_E_UNSUPPORTED)
             return 0;
@@ -79,5 +81,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: gen [--tiny] [--packed] CASE OUT [N] | gen --list\n");
         return 2;
     }
-    return make(argv[1], argv[2], argc == 4 ? strtoull(argv[3], NULL, 10) : 1000, packed);
+    return make(argv[1], argv[2], argc == 4 ? argv[3] : NULL, packed);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gen/gen_ranks.c - job: four ranks; N % 10 says what is wrong with rank 2, N / 10 how many steps there are (12).
- * wide: N ranks (64) with 100 steps.
+ * wide: N ranks with 100 steps.
  *
  * A step is data loading (100 us), an operator (500 us, each rank up to 40 us more), and an all_reduce of 4 MB: its call
  * takes 20 us, the work of gloo's thread ends 100 us after the last rank has called, and then all go on.
@@ -183,5 +183,5 @@ void make_job(const char *path, uint64_t n)
 
 void make_wide(const char *path, uint64_t n)
 {
-    write_job(path, n ? (uint32_t)n : 64, 100, EVEN);
+    write_job(path, (uint32_t)n, 100, EVEN);
 }
