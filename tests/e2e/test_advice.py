@@ -62,13 +62,28 @@ def test_what_follows_the_last_step_is_no_slow_step(tmp_path):
     assert advice(tmp_path / "t.sonde") == {}
 
 
-@pytest.mark.parametrize("wrong, expected", [(0, {}), (1, {"straggler": "aten::mm"}), (5, {"unfinished-collective": None})])
-def test_what_is_wrong_with_a_job_is_said(tmp_path, wrong, expected):
-    """gen_ranks.c: an even one, one of which rank 2 computes for longer, one of which it never came."""
-    found = advice(generate("job", tmp_path / "job", str(wrong)))
-    found.pop("loader-without-workers")  # which they all have
-    assert {name: row["place"] for name, row in found.items()} == expected
+LOADS = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+IN_JOBS = {  # what is wrong with rank 2 (gen_ranks.c), what is said
+    0: {"loader-without-workers": LOADS},
+    1: {"straggler": "aten::mm"},
+    2: {"straggler": LOADS, "loader-without-workers": LOADS},
+    5: {"unfinished-collective": None, "loader-without-workers": LOADS},
+}
+
+
+@pytest.mark.parametrize("wrong", IN_JOBS)
+def test_what_is_wrong_with_a_job_is_said(tmp_path, wrong):
+    job = generate("job", tmp_path / "job", str(wrong))
+    found = advice(job)
+    assert {name: row["place"] for name, row in found.items()} == IN_JOBS[wrong]
+    loading = found.pop("loader-without-workers", None)
     assert all("rank 2" in row["text"] for row in found.values())
+    if loading:  # of the rank that loads longest, not the sum of all ranks over the time of one
+        rows = read_json("report", job, "--view", "ranks", "--json")["rows"]
+        shares = {row["rank"]: 100 * row["data_loading_ns"] / row["span_ns"] for row in rows}
+        worst = 2 if wrong == 2 else min(shares, key=lambda rank: (-shares[rank], rank))
+        assert shares[worst] == max(shares.values())
+        assert abs(loading["share"] - shares[worst]) < 0.5 and f"of the time of rank {worst} on" in loading["text"]
 
 
 def test_the_numbers_of_a_sentence_are_those_of_the_views(tmp_path):

@@ -12,6 +12,7 @@
 #include "model/spread.h"
 #include "model/summary/summary.h"
 #include "read/file/scale.h"
+#include "read/said/trace_metadata.h"
 
 #define LOADER_PERCENT 10.0
 #define COMPILES 3u
@@ -23,14 +24,25 @@
 
 enum sort { PLAIN, LOADS_ALONE, LOADS_WITH_WORKERS, COMPILE };
 
+/* Ranges of a name: all of them, or those of a process. */
+struct sum {
+    int64_t  total_ns;
+    uint64_t count;
+    int64_t  longest_ns;                     /* of one, with ... */
+    uint32_t longest_process, longest_stack; /* ... its stack */
+};
+
 /* Of each name of the trace. */
 struct named {
-    enum sort sort;
-    int64_t   total_ns;
-    uint64_t  count;
-    int64_t   slow_ns, usual_ns;              /* self time in steps that are slow, and others */
-    int64_t   longest_ns;                     /* of one, with ... */
-    uint32_t  longest_process, longest_stack; /* ... its stack */
+    enum sort   sort;
+    struct sum *of_processes;      /* of a sort that is not PLAIN: of each process of the trace */
+    int64_t     slow_ns, usual_ns; /* self time in steps that are slow, and others */
+    struct sum  in_slow;           /* in these */
+};
+
+/* From the first event of a process to its last. */
+struct lifetime {
+    int64_t first_ns, last_ns;
 };
 
 struct step {
@@ -49,6 +61,8 @@ struct snd_range_advice {
     struct snd_advisor *advisor;
     struct named       *names; /* one more than there are */
     uint32_t            name_count;
+    struct sum         *sums;      /* those of names, in one piece */
+    struct lifetime    *lifetimes; /* of each process */
     struct leaf_kind   *kinds;
     uint32_t            kind_count, kind_room;
     struct step        *steps; /* whole ones, by process and start */
@@ -154,14 +168,14 @@ static enum sort judge_name(const struct snd_text *name)
     return name->length == sizeof compile - 1 && begins_with(name, compile) ? COMPILE : PLAIN;
 }
 
-static void add_range(struct named *named, uint32_t process, uint32_t stack, int64_t ns)
+static void add_range(struct sum *sum, uint32_t process, uint32_t stack, int64_t ns)
 {
-    named->total_ns = snd_add(named->total_ns, ns);
-    named->count++;
-    if (ns > named->longest_ns) {
-        named->longest_ns = ns;
-        named->longest_process = process;
-        named->longest_stack = stack;
+    sum->total_ns = snd_add(sum->total_ns, ns);
+    sum->count++;
+    if (ns > sum->longest_ns) {
+        sum->longest_ns = ns;
+        sum->longest_process = process;
+        sum->longest_stack = stack;
     }
 }
 
@@ -178,7 +192,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 
     (void)parent;
     if (named->sort != PLAIN && !r->is_async)
-        add_range(named, lane->process, r->stack, r->total_ns);
+        add_range(&named->of_processes[lane->process], lane->process, r->stack, r->total_ns);
 }
 
 static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
@@ -202,15 +216,22 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
 
     (void)known, (void)above, (void)parent;
     if (kind > 0)
-        add_range(find_name(w, w->kinds[kind - 1].name), lane->process, w->kinds[kind - 1].stack,
-                  snd_sub(leaf->end_ns, leaf->start_ns));
+        add_range(&find_name(w, w->kinds[kind - 1].name)->of_processes[lane->process],
+                  lane->process, w->kinds[kind - 1].stack, snd_sub(leaf->end_ns, leaf->start_ns));
 }
 
 static void on_end(void *user, const struct snd_assembly *assembly)
 {
     struct snd_range_advice *w = user;
 
-    (void)assembly;
+    for (uint32_t i = 0; i < w->advisor->trace->thread_count; i++) {
+        const struct snd_lane *lane = &assembly->lanes[i];
+        struct lifetime       *life = &w->lifetimes[lane->process];
+        if (lane->events == 0)
+            continue;
+        life->first_ns = lane->first_ns < life->first_ns ? lane->first_ns : life->first_ns;
+        life->last_ns = lane->last_ns > life->last_ns ? lane->last_ns : life->last_ns;
+    }
     w->is_done = true;
 }
 
@@ -229,54 +250,93 @@ static void on_close_in_step(void *user, struct snd_lane *lane, struct snd_open_
     int64_t  self_ns = snd_sub(r->total_ns, r->child_ns);
     int64_t *sum = step->is_slow ? &named->slow_ns : &named->usual_ns;
     *sum = snd_add(*sum, self_ns);
-    if (step->is_slow && named->sort == PLAIN)
-        add_range(named, lane->process, r->stack, r->total_ns);
+    if (step->is_slow)
+        add_range(&named->in_slow, lane->process, r->stack, r->total_ns);
 }
 
 /* ------------------------------------------------------------------ sentences */
 
-static struct snd_spot find_spot(const struct snd_range_advice *w, uint32_t number)
+static struct snd_spot find_spot(const struct snd_range_advice *w, uint32_t number,
+                                 const struct sum *sum)
 {
     const struct snd_text *name = &w->advisor->trace->names.items[number];
     struct snd_spot        spot;
 
-    if (!snd_spot_of_stack(w->advisor, w->names[number].longest_process,
-                           w->names[number].longest_stack, &spot))
+    if (!snd_spot_of_stack(w->advisor, sum->longest_process, sum->longest_stack, &spot))
         spot = (struct snd_spot){ .function = { name->bytes, name->length } };
     return spot;
 }
 
-static void tell_loading(struct snd_range_advice *w, const struct named *named,
-                         enum snd_pattern pattern, const char *what, const struct snd_spot *spot)
+/* A sum over the processes of a job is longer than any of them ran: the share is of the one in which it is greatest. */
+static const struct sum *find_greatest(const struct snd_range_advice *w, const struct named *named,
+                                       double *share)
 {
-    int64_t span = sonde_summary_totals(w->advisor->summary)->span_ns;
-    double  share = snd_percent(named->total_ns, span);
-    char    place[SND_SPOT_TEXT];
+    uint32_t          count = w->advisor->trace->process_count;
+    const struct sum *best = NULL;
 
-    snd_advise(w->advisor, pattern, share, "table/ops", spot,
-               "%s takes %.0f %% of the time, %s in %" PRIu64 " batch%s, at %s", what, share,
-               snd_amount_time(named->total_ns).text, named->count, named->count == 1 ? "" : "es",
-               snd_spot_short(spot, place));
+    *share = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sum *sum = &named->of_processes[i];
+        int64_t           span = count == 1 ? sonde_summary_totals(w->advisor->summary)->span_ns
+                                            : snd_sub(w->lifetimes[i].last_ns, w->lifetimes[i].first_ns);
+        double            own = sum->count > 0 ? snd_percent(sum->total_ns, span) : 0;
+        if (sum->count > 0 && (!best || own > *share)) {
+            best = sum;
+            *share = own;
+        }
+    }
+    return best;
+}
+
+#define WHOSE_TEXT (SND_RANK_TEXT + 8)
+/* " of rank 2 on node1", of a job; "" of a program alone, or of processes that are no ranks. */
+static const char *name_whose(const struct snd_range_advice *w, const struct sum *sum,
+                              char text[static WHOSE_TEXT])
+{
+    char rank[SND_RANK_TEXT];
+
+    text[0] = '\0';
+    if (w->advisor->trace->process_count > 1 &&
+        snd_meta_rank(w->advisor->trace, sum->longest_process, rank)[0] != '\0')
+        snprintf(text, WHOSE_TEXT, " of %s", rank);
+    return text;
 }
 
 static void tell_sort(struct snd_range_advice *w, uint32_t number)
 {
-    const struct named *named = &w->names[number];
-    int64_t             span = sonde_summary_totals(w->advisor->summary)->span_ns;
-    double              share = snd_percent(named->total_ns, span);
-    struct snd_spot     spot = find_spot(w, number);
-    char                place[SND_SPOT_TEXT];
+    static const struct {
+        enum snd_pattern pattern;
+        double           percent;
+        uint64_t         count;
+        const char      *what;
+    } sorts[] = {
+        [LOADS_ALONE] = { SND_ADVICE_LOADER_ALONE, LOADER_PERCENT, 1,
+                          "Loading data in the main process" },
+        [LOADS_WITH_WORKERS] = { SND_ADVICE_LOADER_WAITS, LOADER_PERCENT, 1,
+                                 "Waiting for the DataLoader's workers" },
+        [COMPILE] = { SND_ADVICE_COMPILES, COMPILE_PERCENT, COMPILES, NULL },
+    };
+    enum sort         sort = w->names[number].sort;
+    double            share;
+    const struct sum *sum = find_greatest(w, &w->names[number], &share);
+    char              place[SND_SPOT_TEXT], whose[WHOSE_TEXT];
 
+    if (!sum || share < sorts[sort].percent || sum->count < sorts[sort].count)
+        return;
+    struct snd_spot spot = find_spot(w, number, sum);
     snd_spot_short(&spot, place);
-    if (named->sort == COMPILE && named->count >= COMPILES && share >= COMPILE_PERCENT)
+    if (sort == COMPILE)
         snd_advise(w->advisor, SND_ADVICE_COMPILES, share, "table/ops", &spot,
-                   "torch.compile compiled code %" PRIu64 " times: %s, %.0f %% of the time, in %s",
-                   named->count, snd_amount_time(named->total_ns).text, share, place);
-    else if (named->sort == LOADS_ALONE && share >= LOADER_PERCENT)
-        tell_loading(w, named, SND_ADVICE_LOADER_ALONE, "Loading data in the main process", &spot);
-    else if (named->sort == LOADS_WITH_WORKERS && share >= LOADER_PERCENT)
-        tell_loading(w, named, SND_ADVICE_LOADER_WAITS, "Waiting for the DataLoader's workers",
-                     &spot);
+                   "torch.compile compiled code %" PRIu64
+                   " times: %s, %.0f %% of the time%s, in %s",
+                   sum->count, snd_amount_time(sum->total_ns).text, share,
+                   name_whose(w, sum, whose), place);
+    else
+        snd_advise(w->advisor, sorts[sort].pattern, share, "table/ops", &spot,
+                   "%s takes %.0f %% of the time%s, %s in %" PRIu64 " batch%s, at %s",
+                   sorts[sort].what, share, name_whose(w, sum, whose),
+                   snd_amount_time(sum->total_ns).text, sum->count, sum->count == 1 ? "" : "es",
+                   place);
 }
 
 /* What slow steps do more of than the others, in the mean. */
@@ -303,7 +363,7 @@ static void tell_slow(struct snd_range_advice *w)
     struct snd_spot spot = { .function = { "", 0 } };
     if (which != SONDE_NONE && 100 * most >= EXTRA_PERCENT * extra) {
         const struct snd_text *name = &w->advisor->trace->names.items[which];
-        spot = find_spot(w, which);
+        spot = find_spot(w, which, &w->names[which].in_slow);
         snprintf(more, sizeof more, "; each has %s more of %.*s itself%s%s",
                  snd_amount_time((int64_t)most).text, (int)(name->length < 60 ? name->length : 60),
                  name->bytes, spot.line ? ", at " : "",
@@ -318,11 +378,26 @@ static void tell_slow(struct snd_range_advice *w)
                snd_amount_time(w->longest_ns).text, more);
 }
 
+/* What is kept of names that are not PLAIN; false: no memory. */
+static bool make_sums(struct snd_range_advice *w, uint32_t kept)
+{
+    uint32_t processes = w->advisor->trace->process_count;
+
+    w->lifetimes = calloc((size_t)processes + 1, sizeof *w->lifetimes);
+    w->sums = calloc((size_t)kept * processes + 1, sizeof *w->sums);
+    for (uint32_t i = 0; w->lifetimes && i < processes; i++)
+        w->lifetimes[i] = (struct lifetime){ INT64_MAX, INT64_MIN };
+    for (uint32_t i = 0, at = 0; w->sums && i < w->name_count; i++)
+        if (w->names[i].sort != PLAIN)
+            w->names[i].of_processes = &w->sums[(size_t)at++ * processes];
+    return w->lifetimes && w->sums;
+}
+
 enum sonde_status snd_advise_ranges_wait(struct snd_advisor *advisor, struct sonde_error *err)
 {
     const struct snd_texts  *names = &advisor->trace->names;
     struct snd_range_advice *w = calloc(1, sizeof *w);
-    bool                     any = false;
+    uint32_t                 kept = 0;
 
     advisor->ranges = w;
     if (w)
@@ -333,16 +408,18 @@ enum sonde_status snd_advise_ranges_wait(struct snd_advisor *advisor, struct son
     w->name_count = names->count;
     for (uint32_t i = 0; i < names->count; i++) {
         w->names[i].sort = judge_name(&names->items[i]);
-        any |= w->names[i].sort != PLAIN;
+        kept += w->names[i].sort != PLAIN;
     }
+    if (!make_sums(w, kept))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
     w->consumer = (struct snd_consumer){ .user = w,
                                          .any_flops = true,
                                          .close = on_close,
                                          .kind = on_kind,
                                          .leaf = on_leaf,
                                          .end = on_end };
-    w->is_done = !any;
-    if (any)
+    w->is_done = kept == 0;
+    if (kept > 0)
         snd_wait(advisor->trace, &w->consumer);
     return SONDE_OK;
 }
@@ -354,6 +431,8 @@ void snd_range_advice_free(struct snd_range_advice *w)
     if (w->advisor)
         snd_wait_end(w->advisor->trace, &w->consumer);
     free(w->names);
+    free(w->sums);
+    free(w->lifetimes);
     free(w->kinds);
     free(w->steps);
     free(w);
@@ -382,7 +461,7 @@ enum sonde_status snd_advise_ranges(struct snd_advisor *advisor, struct sonde_er
         snd_assembly_release(&assembly);
     }
     for (uint32_t i = 0; st == SONDE_OK && i < w->name_count; i++)
-        if (w->names[i].sort != PLAIN && w->names[i].count > 0)
+        if (w->names[i].sort != PLAIN)
             tell_sort(w, i);
     if (st == SONDE_OK)
         tell_slow(w);
