@@ -35,6 +35,7 @@ enum sonde_group {
     SONDE_GROUP_OPERATOR = 64, /* of kernels: the range that launched them */
     SONDE_GROUP_GRID = 128,    /* of kernels: grid, block, registers, shared memory */
     SONDE_GROUP_DEVICE = 256,  /* of kernels: the GPU */
+    SONDE_GROUP_STEP = 512,    /* of ranks */
 };
 
 /*

@@ -108,7 +108,7 @@ static void gpus_divide_the_time(void **state)
     work(r, "gemm", SND_WORK_KERNEL, false, 400, 420, 0);
     work(r, "DtoH", SND_WORK_COPY, true, 450, 500, 0);
     struct sonde_trace *trace = finish(&job);
-    assert_int_equal(snd_rank_times_make(trace, &times, NULL), SONDE_OK);
+    assert_int_equal(snd_rank_times_make(trace, false, &times, NULL), SONDE_OK);
     assert_int_equal(times->count, RANKS);
     for (uint32_t i = 0; i < RANKS; i++) {
         const struct snd_rank_row *row = &times->rows[i];
@@ -126,6 +126,86 @@ static void gpus_divide_the_time(void **state)
         assert_int_equal(row->copy_ns, 10 + 50);
         assert_int_equal(row->idle_ns, 400 - 220 - 20 - 50);
     }
+    snd_rank_times_free(times);
+    sonde_trace_close(trace);
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static void operate(struct rank *r, uint64_t from, uint64_t to)
+{
+    synth_begin(r->s, r->thread, from, synth_string(r->s, "aten::mm"), 0);
+    synth_attr(r->s, r->thread, SND_ATTR_SCOPE, 1);
+    synth_end(r->s, r->thread, to);
+}
+
+/* Memory that was held before the steps, and before the recording, is a part of each step's peak. */
+static void allocate(struct job *job)
+{
+    struct rank *cpu = &job->ranks[0], *gpu = &job->ranks[1];
+    uint32_t     count = synth_string(gpu->s, "device.allocated cuda:0");
+
+    synth_alloc(cpu->s, cpu->thread, 900, SND_DEVICE(0, 0xffff), 0x10, 100);
+    synth_alloc(gpu->s, gpu->thread, 950, SND_DEVICE(1, 0), 0x20, 200);
+    synth_counter(gpu->s, gpu->thread, 951, count, 1000);
+}
+
+static void steps_are_divided(void **state)
+{
+    struct job             job = make_job("steps");
+    struct rank           *r = &job.ranks[1];
+    struct snd_rank_times *times;
+
+    (void)state;
+    allocate(&job);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        struct rank *one = &job.ranks[i];
+        synth_step(one->s, one->thread, 1000, 4);
+        operate(one, 1010, 1100);
+        if (i == 0) {
+            synth_alloc(one->s, one->thread, 1110, SND_DEVICE(0, 0xffff), 0x11, 50);
+            synth_free(one->s, one->thread, 1120, SND_DEVICE(0, 0xffff), 0x11, 50);
+        }
+        call(one, i == 1 ? 1250 : 1200, 1300, "allreduce", "0", "", 1, 0);
+        synth_step(one->s, one->thread, 1500, 5);
+        if (i == 0)
+            synth_alloc(one->s, one->thread, 1510, SND_DEVICE(0, 0xffff), 0x12, 30);
+        if (i == 1) {
+            synth_free(one->s, one->thread, 1550, SND_DEVICE(1, 0), 0x99, 300); /* of before */
+            synth_alloc(one->s, one->thread, 1560, SND_DEVICE(1, 0), 0x21, 500);
+        }
+        operate(one, 1600, 2000);
+    }
+    work(r, "gemm", SND_WORK_KERNEL, false, 1100, 1300, 0);
+    work(r, "gemm", SND_WORK_KERNEL, false, 1450, 1600, 0); /* in both */
+    work(r, "HtoD", SND_WORK_COPY, true, 1700, 1750, 0);
+    struct sonde_trace *trace = finish(&job);
+    assert_int_equal(snd_rank_times_make(trace, true, &times, NULL), SONDE_OK);
+    assert_int_equal(times->step_count, 2 * RANKS);
+    for (uint32_t i = 0; i < times->step_count; i++) {
+        const struct snd_rank_row *row = &times->steps[i];
+        bool                       is_first = i < RANKS, has_gpu = row->rank == 1;
+        assert_int_equal(row->rank, i % RANKS);
+        assert_int_equal(row->step, is_first ? 4 : 5);
+        assert_int_equal(row->span_ns, 500);
+        assert_int_equal(row->collectives, is_first);
+        assert_int_equal(row->wait_ns, is_first && !has_gpu ? 50 : 0);
+        assert_int_equal(row->caused_ns, is_first && has_gpu ? 50 : 0);
+        assert_int_equal(row->last, is_first && has_gpu);
+        assert_int_equal(row->compute_ns, has_gpu ? (is_first ? 250 : 100) : is_first ? 90 : 400);
+        assert_int_equal(row->copy_ns, has_gpu && !is_first ? 50 : 0);
+        assert_int_equal(row->idle_ns, has_gpu    ? (is_first ? 250 : 350)
+                                       : is_first ? 500 - 190
+                                                  : 100);
+    }
+    assert_int_equal(times->steps[0].peak_bytes, 150);
+    assert_int_equal(times->steps[1].peak_bytes, 1000);
+    assert_int_equal(times->steps[2].peak_bytes, -1);
+    assert_int_equal(times->steps[RANKS].peak_bytes, 130);
+    assert_int_equal(times->steps[RANKS + 1].peak_bytes, 1200);
+    assert_int_equal(times->rows[0].peak_bytes, 150);
+    assert_int_equal(times->rows[1].peak_bytes, 1200);
+    assert_int_equal(times->rows[0].compute_ns, 490);
     snd_rank_times_free(times);
     sonde_trace_close(trace);
 }
@@ -302,7 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_divide_the_time), cmocka_unit_test(kernels_end_collectives),
         cmocka_unit_test(sends_meet_receives),  cmocka_unit_test(what_is_left_is_in_order),
-        cmocka_unit_test(rows_of_collectives),
+        cmocka_unit_test(rows_of_collectives),  cmocka_unit_test(steps_are_divided),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -36,7 +36,7 @@ struct snd_view_args {
     { 'n', "rows", "N", "show at most N rows; -1 shows all (100 in text, all in data)", \
       SND_OPTION_NUMBER, at_(rows), -1 }, \
     { 'g', "group-by", "LIST", \
-      "group rows by, comma-separated: shape, stack, thread, process, module, overload (ops); operator, module, stack, shape, grid, device, process (kernels); module, stack (memory); thread (tree); thread or process (samples)", \
+      "group rows by, comma-separated: shape, stack, thread, process, module, overload (ops); operator, module, stack, shape, grid, device, process (kernels); module, stack (memory); thread (tree); thread or process (samples); step (ranks)", \
       SND_OPTION_TEXT, at_(groups), 0 }, \
     { 0, "stack-depth", "N", "ops, kernels, memory: frames to compare when grouping by stack (5)", SND_OPTION_NUMBER, \
       at_(stack_depth), 1 }, \

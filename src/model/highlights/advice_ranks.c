@@ -52,7 +52,7 @@ enum sonde_status snd_advise_ranks(struct snd_advisor *advisor, struct sonde_err
 {
     struct snd_rank_times      *times = NULL;
     struct snd_collective_rows *rows = NULL;
-    enum sonde_status           st = snd_rank_times_make(advisor->trace, &times, err);
+    enum sonde_status           st = snd_rank_times_make(advisor->trace, false, &times, err);
 
     if (st == SONDE_OK)
         tell_straggler(advisor, times);

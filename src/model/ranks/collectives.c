@@ -443,7 +443,18 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
     struct matcher *m = user;
 
     if (SND_EVENT_KIND(words[0]) == SND_EV_STEP)
-        m->watcher->step(m->watcher->user, lane->process, ns);
+        m->watcher->step(m->watcher->user, lane->process, ns, words[1]);
+    else if (SND_EVENT_KIND(words[0]) == SND_EV_COUNTER && m->watcher->memory)
+        m->watcher->memory(m->watcher->user, lane, words);
+}
+
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    struct matcher *m = user;
+
+    (void)ns, (void)innermost;
+    m->watcher->memory(m->watcher->user, lane, words);
 }
 
 enum sonde_status snd_collectives_walk(struct sonde_trace *trace, struct snd_groups *groups,
@@ -455,6 +466,7 @@ enum sonde_status snd_collectives_walk(struct sonde_trace *trace, struct snd_gro
                                      .any_flops = true,
                                      .open = watcher->open ? on_open : NULL,
                                      .close = on_close,
+                                     .memory = watcher->memory ? on_memory : NULL,
                                      .other = watcher->step ? on_other : NULL };
 
     snd_groups_begin(groups, trace);

@@ -54,7 +54,9 @@ struct snd_collective_watcher {
     void (*done)(void *user, const struct snd_collective *collective);
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range);
     void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range);
-    void (*step)(void *user, uint32_t process, int64_t ns);
+    void (*step)(void *user, uint32_t process, int64_t ns, uint64_t number);
+    /* An ALLOC, a FREE or a COUNTER of the process. */
+    void (*memory)(void *user, struct snd_lane *lane, const uint64_t *words);
     /*
      * Clocks are not one yet: of hosts that are seconds apart more collectives are under way than there is room for. Those
      * that come when it is full are left out, not the first, which the others will come to.

@@ -219,10 +219,11 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
     change(p, lane, end_ns);
 }
 
-static void on_step(void *user, uint32_t process, int64_t ns)
+static void on_step(void *user, uint32_t process, int64_t ns, uint64_t number)
 {
     struct path *p = user;
 
+    (void)number;
     if (p->processes[process].steps++ == 0)
         p->processes[process].begin_ns = ns;
     see(p, process, ns);

@@ -7,6 +7,10 @@
 #include "base/count_of.h"
 #include "model/ranks/chance.h"
 #include "model/ranks/host_clocks.h"
+#include "model/ranks/rank_gpu.h"
+#include "model/summary/steps.h"
+
+#define STEP_ROWS_MAX (1u << 22) /* of all ranks */
 
 const char *const snd_rank_cause_words[SND_CAUSES] = { "compute", "data loading", "communication",
                                                        "host" };
@@ -23,6 +27,13 @@ struct process_state {
     uint32_t threads[DOINGS]; /* that do it now */
     int64_t  at_ns, first_ns;
     bool     began;
+    uint32_t step;       /* its current one, in step_rows; SONDE_NONE: none */
+    int64_t  step_at_ns; /* until when its time has been divided */
+};
+
+struct step_row {
+    struct snd_rank_row row;
+    uint32_t            before; /* the process's step before it; SONDE_NONE: none */
 };
 
 struct spent {
@@ -41,7 +52,10 @@ struct maker {
     struct spent          *spent; /* own time of each name in each process */
     uint32_t               spent_count, spent_room;
     uint32_t               first_process; /* whose steps are the blocks */
-    bool                   has_steps, failed;
+    struct snd_rank_memory memory;
+    struct step_row       *step_rows; /* if they were asked for, in the order of their begin */
+    uint32_t               step_count, step_room;
+    bool                   by_step, has_steps, failed;
     int64_t                counted_until;
 };
 
@@ -71,26 +85,40 @@ static enum doing judge(const struct maker *m, const struct snd_range *r)
     return is_work && !r->api ? COMPUTES : NOTHING;
 }
 
-/* Charges the time since the process's last change to what its threads do. */
-static void advance(struct maker *m, uint32_t process, int64_t ns)
+/* Adds time to what the threads of a process do in it. */
+static void charge(struct snd_rank_row *row, const struct process_state *p, int64_t passed)
 {
-    struct process_state *p = &m->states[process];
-    struct snd_rank_row  *row = &m->times->rows[m->row_of[process]];
+    bool computes = p->threads[COMPUTES] > 0, communicates = p->threads[COMMUNICATES] > 0;
+    bool loads = p->threads[LOADS] > 0;
 
-    if (!p->began) {
-        p->began = true;
-        p->first_ns = p->at_ns = ns;
-    }
-    if (ns <= p->at_ns)
-        return;
-    int64_t passed = snd_sub(ns, p->at_ns);
-    bool    computes = p->threads[COMPUTES] > 0, communicates = p->threads[COMMUNICATES] > 0;
-    bool    loads = p->threads[LOADS] > 0;
     row->compute_ns += computes ? passed : 0;
     row->communication_ns += communicates ? passed : 0;
     row->exposed_ns += communicates && !computes ? passed : 0;
     row->loading_ns += loads ? passed : 0;
     row->idle_ns += !computes && !communicates && !loads ? passed : 0;
+}
+
+static void charge_step(struct maker *m, struct process_state *p, int64_t ns)
+{
+    if (p->step == SONDE_NONE || ns <= p->step_at_ns)
+        return;
+    charge(&m->step_rows[p->step].row, p, snd_sub(ns, p->step_at_ns));
+    p->step_at_ns = ns;
+}
+
+/* Charges the time since the process's last change to what its threads do. */
+static void advance(struct maker *m, uint32_t process, int64_t ns)
+{
+    struct process_state *p = &m->states[process];
+
+    if (!p->began) {
+        p->began = true;
+        p->first_ns = p->at_ns = ns;
+    }
+    charge_step(m, p, ns);
+    if (ns <= p->at_ns)
+        return;
+    charge(&m->times->rows[m->row_of[process]], p, snd_sub(ns, p->at_ns));
     p->at_ns = ns;
 }
 
@@ -152,8 +180,57 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
         add_spent(m, lane->process, r->name, snd_sub(r->total_ns, r->child_ns));
 }
 
+/* What is held when it begins belongs to it. */
+static void begin_row(const struct maker *m, struct snd_rank_row *row, uint32_t process)
+{
+    *row = (struct snd_rank_row){ .process = process,
+                                  .rank = m->trace->processes[process].shown.rank };
+    for (int kind = 0; kind < SND_HELD_KINDS; kind++)
+        row->peaks[kind] = INT64_MIN;
+    snd_rank_memory_raise(&m->memory, process, row->peaks);
+}
+
+static void end_step_row(struct maker *m, struct process_state *p, int64_t ns)
+{
+    if (p->step == SONDE_NONE)
+        return;
+    struct snd_rank_row *row = &m->step_rows[p->step].row;
+    charge_step(m, p, ns);
+    row->span_ns = snd_sub(ns, row->start_ns);
+}
+
+static void begin_step_row(struct maker *m, uint32_t process, int64_t ns, uint64_t number)
+{
+    struct process_state *p = &m->states[process];
+
+    if (m->step_count >= STEP_ROWS_MAX)
+        return;
+    if (!snd_grow(&m->step_rows, &m->step_room, m->step_count, sizeof *m->step_rows)) {
+        m->failed = true;
+        return;
+    }
+    struct step_row *made = &m->step_rows[m->step_count];
+    begin_row(m, &made->row, process);
+    made->row.step = number;
+    made->row.steps = 1;
+    made->row.start_ns = ns;
+    made->before = p->step;
+    p->step = m->step_count++;
+    p->step_at_ns = ns;
+}
+
+/* The row of the step in which the process was then; NULL: none. */
+static struct snd_rank_row *find_step_row(const struct maker *m, uint32_t process, int64_t ns)
+{
+    uint32_t at = m->states[process].step;
+
+    while (at != SONDE_NONE && m->step_rows[at].row.start_ns > ns)
+        at = m->step_rows[at].before;
+    return at != SONDE_NONE ? &m->step_rows[at].row : NULL;
+}
+
 /* Where a program has steps, what came before the first is start-up: imports, the model, its first broadcast. */
-static void on_step(void *user, uint32_t process, int64_t ns)
+static void on_step(void *user, uint32_t process, int64_t ns, uint64_t number)
 {
     struct maker *m = user;
 
@@ -161,17 +238,35 @@ static void on_step(void *user, uint32_t process, int64_t ns)
         return;
     struct snd_rank_row *row = &m->times->rows[m->row_of[process]];
     if (row->steps == 0) {
-        *row = (struct snd_rank_row){ .process = row->process, .rank = row->rank };
+        begin_row(m, row, process);
         m->states[process].began = true;
         m->states[process].first_ns = m->states[process].at_ns = ns;
     }
     row->steps++;
+    if (m->by_step) {
+        end_step_row(m, &m->states[process], ns);
+        begin_step_row(m, process, ns, number);
+    }
     if (process == m->first_process) {
         if (!m->has_steps)
             snd_blocks_clear(&m->blocks);
         m->has_steps = true;
         snd_blocks_next(&m->blocks);
     }
+}
+
+static void on_memory(void *user, struct snd_lane *lane, const uint64_t *words)
+{
+    struct maker *m = user;
+
+    if (m->row_of[lane->process] == SONDE_NONE)
+        return;
+    uint32_t step = m->states[lane->process].step;
+    snd_rank_memory_event(&m->memory, lane->process, words);
+    snd_rank_memory_raise(&m->memory, lane->process,
+                          m->times->rows[m->row_of[lane->process]].peaks);
+    if (step != SONDE_NONE)
+        snd_rank_memory_raise(&m->memory, lane->process, m->step_rows[step].row.peaks);
 }
 
 /* ----------------------------------------------------------------- lateness */
@@ -204,18 +299,26 @@ static int64_t find_usual_delay(const struct snd_collective *c, uint32_t latest)
     return most;
 }
 
+static void add_collective(struct snd_rank_row *row, const struct snd_collective_member *member)
+{
+    if (!row)
+        return;
+    row->collectives++;
+    row->wait_ns += member->wait_ns > 0 ? member->wait_ns : 0;
+}
+
 static void on_done(void *user, const struct snd_collective *c)
 {
     struct maker *m = user;
     uint32_t      before;
 
     for (uint32_t i = 0; i < c->count; i++) {
-        uint32_t row = m->row_of[c->members[i].process];
+        const struct snd_collective_member *member = &c->members[i];
+        uint32_t                            row = m->row_of[member->process];
         if (row == SONDE_NONE)
             continue;
-        m->times->rows[row].collectives++;
-        if (c->members[i].wait_ns > 0)
-            m->times->rows[row].wait_ns += c->members[i].wait_ns;
+        add_collective(&m->times->rows[row], member);
+        add_collective(find_step_row(m, member->process, member->start_ns), member);
     }
     if (!c->is_whole || !c->is_complete || c->count < 2 || c->kind_differs)
         return;
@@ -228,7 +331,11 @@ static void on_done(void *user, const struct snd_collective *c)
     int64_t  from_ns = others_ns > m->counted_until ? others_ns : m->counted_until;
     if (row == SONDE_NONE)
         return;
+    struct snd_rank_row *step = find_step_row(m, c->members[latest].process,
+                                              c->members[latest].start_ns);
     m->times->rows[row].last++;
+    if (step)
+        step->last++;
     /* Within the error of two hosts' clocks it is not known who came last. */
     if (last_ns <= from_ns ||
         snd_sub(last_ns, others_ns) <=
@@ -240,75 +347,8 @@ static void on_done(void *user, const struct snd_collective *c)
     m->counted_until = last_ns;
     m->times->rows[row].late_work_ns += own > late ? late : own > 0 ? own : 0;
     snd_blocks_add(&m->blocks, row, late);
-}
-
-/* ---------------------------------------------------------------- GPU's time */
-
-/* Union of intervals that come in the order of their begin. */
-static void cover(int64_t *sum, int64_t *until, int64_t start, int64_t end)
-{
-    if (end <= *until)
-        return;
-    *sum = snd_add(*sum, snd_sub(end, start > *until ? start : *until));
-    *until = end;
-}
-
-static bool is_communication(const struct maker *m, const struct snd_device_item *item)
-{
-    struct snd_text name = m->trace->names.items[snd_device_name(m->trace, item)];
-
-    return begins_with(name, "nccl") && memmem(name.bytes, name.length, "Kernel", 6);
-}
-
-/* HTA's breakdown: kernels that compute, that communicate, copies; each as a union over streams. */
-static void divide_device(struct maker *m, const struct snd_devices *devices, uint32_t from,
-                          uint32_t to, struct snd_rank_row *row)
-{
-    enum { COMPUTE, COMMUNICATION, BOTH, COPY, ANY, SUMS };
-    int64_t sums[SUMS] = { 0 }, until[SUMS], first = 0, last = INT64_MIN;
-
-    for (int i = 0; i < SUMS; i++)
-        until[i] = INT64_MIN;
-    for (uint32_t i = from; i < to; i++) {
-        const struct snd_device_item *item = &devices->items[devices->by_time[i]];
-        const struct snd_work_record *work = snd_device_work(m->trace, item);
-        int64_t                       end = snd_add(item->start_ns, item->duration_ns);
-        if (!snd_work_counts(work))
-            continue;
-        bool is_kernel = work->kind == SND_WORK_KERNEL;
-        int  kind = !is_kernel ? COPY : is_communication(m, item) ? COMMUNICATION : COMPUTE;
-        first = last == INT64_MIN ? item->start_ns : first;
-        last = end > last ? end : last;
-        cover(&sums[kind], &until[kind], item->start_ns, end);
-        if (is_kernel)
-            cover(&sums[BOTH], &until[BOTH], item->start_ns, end);
-        cover(&sums[ANY], &until[ANY], item->start_ns, end);
-    }
-    if (last == INT64_MIN)
-        return;
-    row->start_ns = first;
-    row->span_ns = snd_sub(last, first);
-    row->compute_ns = sums[COMPUTE];
-    row->communication_ns = sums[COMMUNICATION];
-    row->exposed_ns = snd_sub(sums[BOTH], sums[COMPUTE]);
-    row->copy_ns = sums[COPY];
-    row->idle_ns = snd_sub(row->span_ns, sums[ANY]);
-}
-
-static enum sonde_status divide_devices(struct maker *m, struct sonde_error *err)
-{
-    const struct snd_devices *devices = NULL;
-    enum sonde_status         status = snd_trace_devices(m->trace, &devices, err);
-
-    for (uint32_t from = 0, to; status == SONDE_OK && devices && from < devices->count; from = to) {
-        uint32_t process = devices->items[devices->by_time[from]].process;
-        for (to = from;
-             to < devices->count && devices->items[devices->by_time[to]].process == process;)
-            to++;
-        if (m->row_of[process] != SONDE_NONE)
-            divide_device(m, devices, from, to, &m->times->rows[m->row_of[process]]);
-    }
-    return status;
+    if (step)
+        step->caused_ns += late;
 }
 
 /* -------------------------------------------------------------- stragglers */
@@ -471,7 +511,7 @@ static bool make_rows(struct maker *m)
         if (m->first_process == SONDE_NONE)
             m->first_process = i;
         m->row_of[i] = t->count;
-        t->rows[t->count++] = (struct snd_rank_row){ .process = i, .rank = p->shown.rank };
+        begin_row(m, &t->rows[t->count++], i);
     }
     return snd_blocks_init(&m->blocks, t->count);
 }
@@ -479,42 +519,101 @@ static bool make_rows(struct maker *m)
 static void finish_rows(struct maker *m)
 {
     for (uint32_t i = 0; i < m->times->count; i++) {
-        struct snd_rank_row        *row = &m->times->rows[i];
-        const struct process_state *p = &m->states[row->process];
+        struct snd_rank_row  *row = &m->times->rows[i];
+        struct process_state *p = &m->states[row->process];
         row->caused_ns = snd_blocks_sum(&m->blocks, i);
         row->start_ns = p->first_ns;
         row->span_ns = p->began ? snd_sub(p->at_ns, p->first_ns) : 0;
+        row->peak_bytes = snd_rank_memory_peak(&m->memory, row->process, row->peaks);
+        end_step_row(m, p, p->at_ns);
     }
 }
 
-enum sonde_status snd_rank_times_make(struct sonde_trace *trace, struct snd_rank_times **out,
-                                      struct sonde_error *err)
+static int compare_times(const void *a, const void *b)
 {
-    struct maker                  m = { .trace = trace, .counted_until = INT64_MIN };
-    struct snd_collective_watcher watcher = {
-        .user = &m, .done = on_done, .open = on_open, .close = on_close, .step = on_step
-    };
-    enum sonde_status status = SONDE_OK;
+    const struct snd_rank_row *x = a, *y = b;
+
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+    const struct snd_rank_row *x = a, *y = b;
+
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return compare_times(a, b);
+}
+
+/* By process and time, without what followed the last step of each. False: no memory. */
+static bool finish_steps(struct maker *m)
+{
+    struct snd_rank_times *t = m->times;
+
+    t->steps = calloc((size_t)m->step_count + 1, sizeof *t->steps);
+    for (uint32_t i = 0; t->steps && i < m->step_count; i++) {
+        struct snd_rank_row *row = &m->step_rows[i].row;
+        bool                 is_last = m->states[row->process].step == i;
+        if (row->span_ns <= 0 || (is_last && snd_steps_is_open(m->trace, row->process, row->step)))
+            continue;
+        row->peak_bytes = snd_rank_memory_peak(&m->memory, row->process, row->peaks);
+        t->steps[t->step_count++] = *row;
+    }
+    if (t->steps && t->step_count > 0)
+        qsort(t->steps, t->step_count, sizeof *t->steps, compare_times);
+    return t->steps != NULL;
+}
+
+static void release(struct maker *m)
+{
+    free(m->threads);
+    free(m->states);
+    free(m->row_of);
+    free(m->spent);
+    free(m->step_rows);
+    snd_rank_memory_release(&m->memory);
+    snd_map_release(&m->spent_index);
+    snd_blocks_release(&m->blocks);
+}
+
+enum sonde_status snd_rank_times_make(struct sonde_trace *trace, bool by_step,
+                                      struct snd_rank_times **out, struct sonde_error *err)
+{
+    struct maker m = { .trace = trace, .counted_until = INT64_MIN, .by_step = by_step };
+    struct snd_collective_watcher watcher = { .user = &m,
+                                              .done = on_done,
+                                              .open = on_open,
+                                              .close = on_close,
+                                              .step = on_step,
+                                              .memory = on_memory };
+    enum sonde_status             status = SONDE_OK;
 
     *out = NULL;
     m.times = calloc(1, sizeof *m.times);
     m.threads = calloc((size_t)trace->thread_count + 1, sizeof *m.threads);
     m.states = calloc((size_t)trace->process_count + 1, sizeof *m.states);
-    m.failed = !m.times || !m.threads || !m.states || !make_rows(&m);
+    m.failed = !snd_rank_memory_init(&m.memory, trace) || !m.times || !m.threads || !m.states ||
+               !make_rows(&m);
+    for (uint32_t i = 0; m.states && i < trace->process_count; i++)
+        m.states[i].step = SONDE_NONE;
     if (!m.failed && m.times->count > 0) /* a process alone is no job: not walked for it */
         status = snd_collectives_walk(trace, &m.times->groups, &watcher, err);
+    m.failed |= m.memory.failed;
     if (status == SONDE_OK && !m.failed) {
         finish_rows(&m);
-        status = divide_devices(&m, err);
+        m.failed = !finish_steps(&m);
     }
+    if (status == SONDE_OK && !m.failed)
+        status = snd_rank_gpu_divide(trace, m.times, m.row_of, err);
     if (status == SONDE_OK && (m.failed || !find_stragglers(&m)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranks of the trace");
-    free(m.threads);
-    free(m.states);
-    free(m.row_of);
-    free(m.spent);
-    snd_map_release(&m.spent_index);
-    snd_blocks_release(&m.blocks);
+    if (status == SONDE_OK && m.times->step_count > 0)
+        qsort(m.times->steps, m.times->step_count, sizeof *m.times->steps, compare_steps);
+    release(&m);
     if (status == SONDE_OK)
         *out = m.times;
     else
@@ -528,6 +627,7 @@ void snd_rank_times_free(struct snd_rank_times *times)
         return;
     snd_groups_release(&times->groups);
     free(times->rows);
+    free(times->steps);
     free(times->stragglers);
     free(times);
 }

@@ -10,7 +10,10 @@
  * collective to the one when it came, each moment once. It is named if that is much (SND_STRAGGLER_PERCENT), and if it
  * would hardly ever be the same rank by chance.
  *
- * Memory depends on ranks and names, not on events.
+ * Asked for it, the same is told of each step of each rank: of its GPU, what it did while the step lasted on the host. A
+ * collective counts in the step of its call.
+ *
+ * Memory depends on ranks and names, not on events; where steps are asked for, on their number.
  *
  * Layer: model. Threads: one at a time.
  */
@@ -18,6 +21,7 @@
 #define SND_MODEL_RANKS_RANK_TIMES_H
 
 #include "model/ranks/collectives.h"
+#include "model/ranks/rank_memory.h"
 
 #define SND_STRAGGLER_PERCENT 10   /* of the job's span that it makes the others wait, at least */
 #define SND_STRAGGLER_CHANCE 0.005 /* how often chance alone may make it as much, at most */
@@ -33,13 +37,16 @@ extern const char *const snd_rank_cause_words[SND_CAUSES];
 
 struct snd_rank_row {
     uint32_t process, rank; /* rank SONDE_NONE: not known */
+    uint64_t step;          /* of a row of a step: its number */
     int64_t  start_ns, span_ns;
     int64_t  compute_ns, communication_ns, exposed_ns, copy_ns, loading_ns, idle_ns;
     int64_t  wait_ns;      /* in collectives, until the last rank came */
     int64_t  caused_ns;    /* that it alone made the others wait */
     int64_t  late_work_ns; /* of that, after its call: the work itself began late */
     uint64_t steps, collectives;
-    uint64_t last; /* of those, to which it came last */
+    uint64_t last;                  /* of those, to which it came last */
+    int64_t  peaks[SND_HELD_KINDS]; /* that it held at once, of each kind ... */
+    int64_t  peak_bytes; /* ... that is: on its GPUs; without any, on the CPU; -1: not recorded */
 };
 
 struct snd_straggler {
@@ -56,6 +63,8 @@ struct snd_rank_times {
     struct snd_groups     groups;
     struct snd_rank_row  *rows;
     uint32_t              count;
+    struct snd_rank_row  *steps; /* if they were asked for: by number, then rank */
+    uint32_t              step_count;
     struct snd_straggler *stragglers; /* the worst first */
     uint32_t              straggler_count;
 };
@@ -64,7 +73,7 @@ struct snd_rank_times {
  * Owns:   the caller, who frees *out with snd_rank_times_free().
  * Errors: as snd_collectives_walk().
  */
-SND_CHECKED enum sonde_status snd_rank_times_make(struct sonde_trace     *trace,
+SND_CHECKED enum sonde_status snd_rank_times_make(struct sonde_trace *trace, bool by_step,
                                                   struct snd_rank_times **out,
                                                   struct sonde_error     *err);
 void                          snd_rank_times_free(struct snd_rank_times *times);

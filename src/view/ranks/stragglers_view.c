@@ -24,7 +24,7 @@ SND_VIEW_BUILD(snd_view_stragglers)
 
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    enum sonde_status st = snd_rank_times_make(trace, &times, err);
+    enum sonde_status st = snd_rank_times_make(trace, false, &times, err);
     snd_doc_keep(doc, times, free_times);
     for (uint32_t i = 0; st == SONDE_OK && i < times->straggler_count; i++) {
         const struct snd_straggler *one = &times->stragglers[i];

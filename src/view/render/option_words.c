@@ -22,7 +22,7 @@ static const struct sonde_word
         { "thread", SONDE_GROUP_THREAD }, { "process", SONDE_GROUP_PROCESS },
         { "module", SONDE_GROUP_MODULE }, { "overload", SONDE_GROUP_OVERLOAD },
         { "operator", SONDE_GROUP_OPERATOR }, { "grid", SONDE_GROUP_GRID },
-        { "device", SONDE_GROUP_DEVICE },
+        { "device", SONDE_GROUP_DEVICE }, { "step", SONDE_GROUP_STEP },
     },
     flops[] = {
         { "full", SONDE_FLOPS_FULL }, { "torch", SONDE_FLOPS_TORCH }, { "none", SONDE_FLOPS_NONE },
