@@ -87,6 +87,37 @@ def test_bytes_are_tracemallocs(tmp_path, blank_lines):
     assert rows[10]["peak_bytes"] >= 20_000_000 > rows[10]["increment_bytes"]
 
 
+NUMBERS = """
+def work(kept, n):
+    for i in kept:
+        nothing = None
+        more = 0.0
+    for i in range(n):
+        kept.append(i + 5000)
+        nothing = None
+    return nothing, more
+"""
+
+
+@pytest.mark.parametrize("blank_lines", [0, 3000])
+def test_the_numbers_of_events_are_in_no_line(tmp_path, blank_lines):
+    """CPython makes one for each event at a line above 256, or 1024; since 3.14 it keeps them, and the program gets them next."""
+    names, _ = program(tmp_path, "\n" * blank_lines + NUMBERS)
+    kept = [1000 + i for i in range(500)]
+    gc.disable()
+    try:
+        with sonde.line_memory(names["work"]) as ours:
+            names["work"](kept, 500)
+    finally:
+        gc.enable()
+    rows = {line - blank_lines: row for line, row in by_line(ours).items()}
+    for line in (3, 4, 5, 8):
+        assert 0 <= rows[line]["allocated_bytes"] <= 200 and 0 <= rows[line]["freed_bytes"] <= 200, (line, rows[line])
+    size = sys.getsizeof(kept) - sys.getsizeof(kept[:500]) + 500 * 28
+    assert size - 200 <= rows[7]["increment_bytes"] <= size + 500 * 4 + 200  # 3.14 takes 32 for each
+    assert rows[7]["increment_bytes"] == rows[7]["allocated_bytes"] - rows[7]["freed_bytes"]
+
+
 @pytest.fixture
 def one_thread():
     """pytest's watchdog has a thread of its own, which frees 24 bytes when it first runs: on a busy machine that is late,

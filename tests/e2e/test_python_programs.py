@@ -287,12 +287,14 @@ def in_a_child(work):
     return result
 
 def measure():
+    kept.append([(i + 10**6, i + 0.5) for i in range(200)])  # uses up the numbers that CPython has kept for reuse
     given = {arguments}
     kept.append(({call}(lambda: chosen[0](*given)), given))
 
 def by_tracemalloc():
     tracemalloc.start(5)
     measure()
+    gc.collect()                    # lets go of what is kept for reuse: it is shown with the line that dropped it
     found = tracemalloc.take_snapshot()
     tracemalloc.stop()
     return found

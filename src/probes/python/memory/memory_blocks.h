@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* In the size of a block that Python has dropped and keeps for reuse. */
+#define SND_BLOCK_KEPT ((size_t)1 << (8 * sizeof(size_t) - 1))
+
 /* Puts it in, or gives it another size. False when memory ran out. */
 bool snd_blocks_put(const void *block, size_t size);
 

@@ -38,11 +38,6 @@ static struct domain {
                 { PYMEM_DOMAIN_OBJ, 'o', { 0 }, NULL } };
 #define DOMAINS SND_COUNT_OF(domains)
 
-static bool counts(const struct snd_memory_thread *mine)
-{
-    return !mine->inside && __atomic_load_n(&snd_memory_on, __ATOMIC_RELAXED);
-}
-
 static void note_taken(void *block, size_t size)
 {
     if (block && snd_blocks_put(block, size))
@@ -54,7 +49,7 @@ static void *take(void *context, size_t size)
     struct domain            *domain = context;
     struct snd_memory_thread *mine = &snd_memory_mine_;
 
-    if (!counts(mine))
+    if (!snd_memory_counts())
         return domain->before.malloc(domain->before.ctx, size);
     mine->inside = 1;
     void *block = domain->before.malloc(domain->before.ctx, size);
@@ -68,7 +63,7 @@ static void *take_zeroed(void *context, size_t count, size_t size)
     struct domain            *domain = context;
     struct snd_memory_thread *mine = &snd_memory_mine_;
 
-    if (!counts(mine))
+    if (!snd_memory_counts())
         return domain->before.calloc(domain->before.ctx, count, size);
     mine->inside = 1;
     void *block = domain->before.calloc(domain->before.ctx, count, size);
@@ -116,7 +111,7 @@ static void give(void *context, void *block)
     struct snd_memory_thread *mine = &snd_memory_mine_;
     size_t                    size = 0;
 
-    if (!block || !counts(mine)) {
+    if (!block || !snd_memory_counts()) {
         if (block)
             note_passed(domain, block);
         domain->before.free(domain->before.ctx, block);
@@ -129,7 +124,8 @@ static void give(void *context, void *block)
     } else {
         size = give_unknown(domain, block);
     }
-    snd_memory_count(0, (int64_t)size);
+    if (!(size & SND_BLOCK_KEPT)) /* else it was counted when it was dropped */
+        snd_memory_count(0, (int64_t)size);
 }
 
 /* Growing takes the difference, shrinking gives it back. */
@@ -141,7 +137,7 @@ static void *resize(void *context, void *block, size_t size)
 
     if (!block)
         return take(context, size);
-    if (!counts(mine)) {
+    if (!snd_memory_counts()) {
         note_passed(domain, block);
         return domain->before.realloc(domain->before.ctx, block, size);
     }
@@ -159,6 +155,8 @@ static void *resize(void *context, void *block, size_t size)
             snd_blocks_put(block, before);
         return NULL;
     }
+    if (before & SND_BLOCK_KEPT)
+        before = 0;
     snd_blocks_put(moved, size);
     snd_memory_count(size > before ? (int64_t)(size - before) : 0,
                      before > size ? (int64_t)(before - size) : 0);
@@ -265,6 +263,7 @@ void snd_memory_start(void)
     __atomic_store_n(&snd_memory_on, 1, __ATOMIC_RELAXED);
     for (size_t i = 0; i < DOMAINS; i++)
         stand_before(&domains[i]);
+    snd_reuse_start();
     memory.libraries = 0;
     snd_memory_look_again();
 }
@@ -278,6 +277,7 @@ void snd_memory_stop(void)
         return;
     }
     __atomic_store_n(&snd_memory_on, 0, __ATOMIC_RELAXED);
+    snd_reuse_stop();
     for (size_t i = 0; i < DOMAINS; i++)
         step_aside(&domains[i]);
     snd_divert_undo();

@@ -46,6 +46,11 @@ void snd_memory_leave_out(PyObject *number);
 /* memory_threads.c: adds to the calling thread's counters; what all threads have allocated and not freed. */
 void    snd_memory_count(int64_t allocated, int64_t freed);
 int64_t snd_memory_net(void);
+/* Whether what the calling thread allocates and frees now counts. */
+static inline bool snd_memory_counts(void)
+{
+    return !snd_memory_mine_.inside && __atomic_load_n(&snd_memory_on, __ATOMIC_RELAXED);
+}
 
 /* memory_sizes.c: of a block that was there before; of malloc, of debug hooks, of Python's own. */
 size_t snd_size_by_malloc(const void *block);
@@ -57,6 +62,10 @@ bool snd_size_has_header(const void *block, size_t asked, char letter);
 /* memory_divert.c */
 int snd_divert_malloc(void); /* slots diverted */
 int snd_divert_undo(void);
+
+/* memory_reuse.c */
+void snd_reuse_start(void);
+void snd_reuse_stop(void);
 
 /* memory_rss.c: the resident size every 100 ms, as the counter process.rss. */
 uint64_t snd_rss_bytes(void);

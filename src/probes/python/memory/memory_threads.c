@@ -37,6 +37,8 @@ void snd_memory_leave_out(PyObject *number)
     struct snd_memory_thread *mine = &snd_memory_mine_;
     size_t                    size = snd_blocks_size(number);
 
+    if (size & SND_BLOCK_KEPT) /* it was not counted when it was made */
+        size = 0;
     mine->allocated_bytes -= size;
     mine->freed_bytes -= mine->own_bytes;
     int64_t change = (int64_t)mine->own_bytes - (int64_t)size;
