@@ -10,6 +10,7 @@
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
 #   make wheel     a manylinux wheel for the Python of .venv (WHEEL_PYTHONS: for others), in dist/
+#                  WHEEL_MACHINE=aarch64: for that machine
 #   make wheels    the same for each CPython from 3.9 to 3.15 that the machine has, 3.14t too
 #   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15", for the next wheel to carry
 #   make static    a `sonde` that needs no other file, for any Linux, in dist/
@@ -164,12 +165,12 @@ bench-against: setup
 	@tools/setup bench
 	@bench/compare $(REV)
 
-# A manylinux wheel for the Python of .venv, or for each of WHEEL_PYTHONS, in dist/.
+# A manylinux wheel for the Python of .venv, or for each of WHEEL_PYTHONS, in dist/; for this machine or WHEEL_MACHINE.
 wheel: all
-	@tools/wheel $(WHEEL_PYTHONS)
+	@tools/wheel $(addprefix --machine ,$(WHEEL_MACHINE)) $(WHEEL_PYTHONS)
 
 wheels: all
-	@tools/wheel --all
+	@tools/wheel $(addprefix --machine ,$(WHEEL_MACHINE)) --all
 
 test-wheel: all $(VENV)/.test-packages
 	@tools/test wheel
