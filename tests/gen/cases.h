@@ -7,6 +7,7 @@
 #ifndef GEN_CASES_H
 #define GEN_CASES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct synth;
@@ -18,6 +19,12 @@ struct synth;
 #define CASE(name, summary) void make_##name(const char *path, uint64_t n);
 #include "cases.def"
 #undef CASE
+
+/* The same by its name; USUAL_N: as large as the case is by default. False: there is no such case. */
+#define USUAL_N UINT64_MAX
+bool make_case(const char *name, const char *path, uint64_t n);
+/* gen --list. */
+void list_cases(void);
 
 /* gen --dump: argv[1] says what. The exit status. */
 int dump(int argc, char **argv);

@@ -10,52 +10,27 @@
  *
  * N scales what is measured (`large`), and is where chance begins (`python_random`).
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cases.h"
 #include "sonde/model.h"
 #include "synth.h"
 
-static const struct {
-    const char *name;
-    void (*make)(const char *path, uint64_t n);
-    uint64_t    usual; /* N where the command has none */
-    const char *summary;
-} cases[] = {
-#define SIZED(name, n, summary) { #name, make_##name, n, summary },
-#define CASE(name, summary) SIZED(name, 1000, summary)
-#include "cases.def"
-#undef CASE
-};
-
-void make_folder(const char *path)
-{
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        perror(path);
-        exit(1);
-    }
-}
-
 static int make(const char *name, const char *path, const char *n, bool packed)
 {
     struct sonde_error err;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        if (strcmp(cases[i].name, name) != 0)
-            continue;
-        cases[i].make(path, n ? strtoull(n, NULL, 10) : cases[i].usual);
-        enum sonde_status status = packed ? sonde_pack(path, path, 0, &err) : SONDE_OK;
-        if (status == SONDE_OK || status == SONDE_E_UNSUPPORTED)
-            return 0;
-        fprintf(stderr, "gen: %s\n", err.message);
-        return 1;
+    if (!make_case(name, path, n ? strtoull(n, NULL, 10) : USUAL_N)) {
+        fprintf(stderr, "gen: no case %s; gen --list shows them\n", name);
+        return 2;
     }
-    fprintf(stderr, "gen: no case %s; gen --list shows them\n", name);
-    return 2;
+    enum sonde_status status = packed ? sonde_pack(path, path, 0, &err) : SONDE_OK;
+    if (status == SONDE_OK || status == SONDE_E_UNSUPPORTED)
+        return 0;
+    fprintf(stderr, "gen: %s\n", err.message);
+    return 1;
 }
 
 int main(int argc, char **argv)
@@ -63,8 +38,7 @@ int main(int argc, char **argv)
     bool packed = false;
 
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
-        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-            printf("%-15s %s\n", cases[i].name, cases[i].summary);
+        list_cases();
         return 0;
     }
     if (argc > 1 && strcmp(argv[1], "--dump") == 0)
