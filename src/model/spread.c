@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
+
 static int compare_ns(const void *left, const void *right)
 {
     const int64_t *x = left, *y = right;
 
-    return (*x > *y) - (*x < *y);
+    return SND_RISING(*x, *y);
 }
 
 /* Nearest rank: the smallest sample that `percent` of them do not exceed. */
@@ -27,7 +29,7 @@ void snd_spread(int64_t *ns, size_t count, struct sonde_spread *out)
     memset(out, 0, sizeof *out);
     if (count == 0)
         return;
-    qsort(ns, count, sizeof *ns, compare_ns);
+    snd_sort(ns, count, sizeof *ns, compare_ns);
     for (size_t i = 0; i < count; i++)
         sum += (double)ns[i];
     out->count = count;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/data/sort.h"
 #include "read/walk/device_work.h"
 #include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
@@ -132,8 +133,7 @@ static enum sonde_status list_folder(const char *folder, wanted_fn *wanted, cons
         (*list)[(*count)++] = path;
     }
     closedir(dir);
-    if (*count > 0)
-        qsort(*list, *count, sizeof **list, compare_text);
+    snd_sort(*list, *count, sizeof **list, compare_text);
     return status;
 }
 
@@ -323,11 +323,12 @@ static int compare_process(const void *a, const void *b)
 {
     const struct snd_process *x = a, *y = b;
 
-    if (x->header.rank != y->header.rank)
-        return x->header.rank < y->header.rank ? -1 : 1;
-    if (x->shown.start_ns != y->shown.start_ns)
-        return x->shown.start_ns < y->shown.start_ns ? -1 : 1;
-    return strcmp(x->source.path ? x->source.path : "", y->source.path ? y->source.path : "");
+    int order = SND_ORDER(SND_RISING(x->header.rank, y->header.rank),
+                          SND_RISING(x->shown.start_ns, y->shown.start_ns));
+
+    return order
+               ? order
+               : strcmp(x->source.path ? x->source.path : "", y->source.path ? y->source.path : "");
 }
 
 /* --------------------------------------------------------- what is shown of it */
@@ -472,7 +473,7 @@ static enum sonde_status read_processes(struct sonde_trace *trace, struct sonde_
     bool is_moved = false;
 
     lay_on_axis(trace);
-    qsort(trace->processes, trace->process_count, sizeof *trace->processes, compare_process);
+    snd_sort(trace->processes, trace->process_count, sizeof *trace->processes, compare_process);
     for (uint32_t i = 0; i < trace->process_count; i++) {
         struct snd_process *p = &trace->processes[i];
         if (!show_process(trace, p))
@@ -487,7 +488,7 @@ static enum sonde_status read_processes(struct sonde_trace *trace, struct sonde_
         is_moved |= take_rank(trace, i);
     }
     if (is_moved)
-        qsort(trace->processes, trace->process_count, sizeof *trace->processes, compare_process);
+        snd_sort(trace->processes, trace->process_count, sizeof *trace->processes, compare_process);
     return SONDE_OK;
 }
 

@@ -3,6 +3,7 @@
  * Ranges in the Chrome trace format, each with its attributes, and the arrows that torch draws from
  * forward operators to backward ones.
  */
+#include "base/data/sort.h"
 #include "export/chrome/chrome.h"
 
 #include <inttypes.h>
@@ -214,7 +215,7 @@ static int compare_serials(const void *left, const void *right)
 {
     const struct snd_chrome_ended *x = left, *y = right;
 
-    return (x->span.serial > y->span.serial) - (x->span.serial < y->span.serial);
+    return SND_RISING(x->span.serial, y->span.serial);
 }
 
 bool snd_chrome_on_end(const struct snd_span *span, void *user)
@@ -229,8 +230,8 @@ bool snd_chrome_on_end(const struct snd_span *span, void *user)
     put_span(chrome, span);
     /* They came in the order of their ends. */
     if (span->mark < waiting->count)
-        qsort(waiting->items + span->mark, waiting->count - span->mark, sizeof *waiting->items,
-              compare_serials);
+        snd_sort(waiting->items + span->mark, waiting->count - span->mark, sizeof *waiting->items,
+                 compare_serials);
     for (uint32_t i = span->mark; i < waiting->count; i++) {
         waiting->items[i].span.attrs = waiting->items[i].attrs; /* they were moved */
         put_span(chrome, &waiting->items[i].span);

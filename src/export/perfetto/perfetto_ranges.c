@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "export/timeline/shown_attributes.h"
 #include "export/perfetto/perfetto.h"
 #include "export/timeline/torch_tensors.h"
@@ -73,15 +74,12 @@ static int compare_ends(const void *x, const void *y)
 {
     const struct snd_perfetto_end *a = x, *b = y;
 
-    if (a->serial != b->serial)
-        return a->serial < b->serial ? -1 : 1;
-    return (a->flow > b->flow) - (a->flow < b->flow);
+    return SND_ORDER(SND_RISING(a->serial, b->serial), SND_RISING(a->flow, b->flow));
 }
 
 void snd_perfetto_sort_ends(struct snd_perfetto *p)
 {
-    if (p->end_count > 0)
-        qsort(p->ends, p->end_count, sizeof *p->ends, compare_ends);
+    snd_sort(p->ends, p->end_count, sizeof *p->ends, compare_ends);
 }
 
 /* ------------------------------------------------------------------- begins */

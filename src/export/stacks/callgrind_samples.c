@@ -6,6 +6,7 @@
  * A reader adds up what a function called to its total. So that recursion is not counted twice, each
  * function is in a stack once: where it is innermost. `calls` are samples: calls were not counted.
  */
+#include "base/data/sort.h"
 #include "export/stacks/callgrind.h"
 
 #include <inttypes.h>
@@ -126,11 +127,8 @@ static int compare(const void *left, const void *right)
 {
     const struct cost *x = left, *y = right;
 
-    if (x->function != y->function)
-        return x->function < y->function ? -1 : 1;
-    if (x->callee != y->callee)
-        return x->callee < y->callee ? -1 : 1;
-    return (x->line > y->line) - (x->line < y->line);
+    return SND_ORDER(SND_RISING(x->function, y->function), SND_RISING(x->callee, y->callee),
+                     SND_RISING(x->line, y->line));
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -197,8 +195,7 @@ static bool begin_graph(struct graph *g)
 static enum sonde_status write_graph(struct graph *g, struct sonde_error *err)
 {
     if (!g->failed) {
-        if (g->cost_count > 1)
-            qsort(g->costs, g->cost_count, sizeof *g->costs, compare);
+        snd_sort(g->costs, g->cost_count, sizeof *g->costs, compare);
         snd_callgrind_head(g->out, g->trace, g->events, g->event_count);
         put_costs(g);
     }

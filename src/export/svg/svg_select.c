@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "export/common/exporter.h"
 #include "export/timeline/spans.h"
 #include "read/file/scale.h"
@@ -154,13 +155,8 @@ static int by_place(const void *left, const void *right)
 {
     const struct snd_svg_range *a = left, *b = right;
 
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    if (a->depth != b->depth)
-        return a->depth < b->depth ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->serial > b->serial) - (a->serial < b->serial);
+    return SND_ORDER(SND_RISING(a->thread, b->thread), SND_RISING(a->depth, b->depth),
+                     SND_RISING(a->start_ns, b->start_ns), SND_RISING(a->serial, b->serial));
 }
 
 static enum sonde_status select_ranges(struct snd_svg *svg, struct sonde_error *err)
@@ -176,8 +172,7 @@ static enum sonde_status select_ranges(struct snd_svg *svg, struct sonde_error *
     calls.end = keep_span;
     st = snd_spans_walk(svg->trace, &calls, &totals, err);
     svg->deeper += totals.too_deep;
-    if (svg->count > 0)
-        qsort(svg->ranges, svg->count, sizeof *svg->ranges, by_place);
+    snd_sort(svg->ranges, svg->count, sizeof *svg->ranges, by_place);
     return st;
 }
 

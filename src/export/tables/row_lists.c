@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
+#include "base/text/compare.h"
+
 #define VARINT_MAX 10 /* bytes of the longest difference */
 
 /* The number of a text. Most texts were seen a moment ago, and where they are now. */
@@ -96,9 +99,8 @@ static int compare(const void *x, const void *y, void *user)
     const struct snd_text *texts = user;
     const struct snd_text *a = &texts[((const struct snd_rowlist *)x)->text];
     const struct snd_text *b = &texts[((const struct snd_rowlist *)y)->text];
-    int order = memcmp(a->bytes, b->bytes, a->length < b->length ? a->length : b->length);
 
-    return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+    return snd_order_at(a->bytes, a->length, b->bytes, b->length);
 }
 
 void snd_rowlists_sort(struct snd_rowlists *lists)

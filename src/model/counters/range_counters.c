@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "model/ranges/assembly.h"
 #include "read/said/trace_metadata.h"
 
@@ -161,7 +162,7 @@ static int compare_rows(const void *x, const void *y)
 {
     const struct snd_range_counts_row *a = x, *b = y;
 
-    return (a->total_ns < b->total_ns) - (a->total_ns > b->total_ns);
+    return SND_FALLING(a->total_ns, b->total_ns);
 }
 
 enum sonde_status snd_range_counts_make(struct sonde_trace *trace, struct snd_range_counts *out,
@@ -169,8 +170,8 @@ enum sonde_status snd_range_counts_make(struct sonde_trace *trace, struct snd_ra
 {
     enum sonde_status status = walk(trace, out, err);
 
-    if (status == SONDE_OK && out->count > 0)
-        qsort(out->rows, out->count, sizeof *out->rows, compare_rows);
+    if (status == SONDE_OK)
+        snd_sort(out->rows, out->count, sizeof *out->rows, compare_rows);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "format/layout.h"
 #include "format/limits.h"
 #include "model/samples/mixed_stacks.h"
@@ -145,12 +146,12 @@ static int compare(const void *x, const void *y)
 
     for (size_t i = 0; i < SND_THREAD_COUNTERS_MOST; i++)
         if (a->self[i] != b->self[i])
-            return a->self[i] < b->self[i] ? 1 : -1;
+            return SND_FALLING(a->self[i], b->self[i]);
     for (size_t i = 0; i < SND_THREAD_COUNTERS_MOST; i++)
         if (a->total[i] != b->total[i])
-            return a->total[i] < b->total[i] ? 1 : -1;
+            return SND_FALLING(a->total[i], b->total[i]);
     int order = strcmp(a->name.bytes, b->name.bytes);
-    return order ? order : (a->line > b->line) - (a->line < b->line);
+    return order ? order : SND_RISING(a->line, b->line);
 }
 
 enum sonde_status snd_counted_functions_fill(struct snd_counted_functions *functions,
@@ -167,8 +168,8 @@ enum sonde_status snd_counted_functions_fill(struct snd_counted_functions *funct
     bool done = f.frames != NULL;
     for (uint32_t i = 0; done && i < stacks.count; i++)
         done = add_stack(&f, &stacks.rows[i]);
-    if (done && functions->count > 0)
-        qsort(functions->rows, functions->count, sizeof *functions->rows, compare);
+    if (done)
+        snd_sort(functions->rows, functions->count, sizeof *functions->rows, compare);
     free(f.frames);
     free(f.seen);
     snd_map_release(&f.by_place);

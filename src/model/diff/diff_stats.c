@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/data/sort.h"
+
 #define ERROR_FLOOR 0.003 /* of a log ratio: clocks and code placement */
 #define RUN_PRIOR 0.01    /* how much two runs differ, where too few rows show it */
 #define ROWS_FOR_SHIFT 5  /* with fewer, the median row is no estimate of the machine */
@@ -81,7 +83,7 @@ static int compare_reals(const void *left, const void *right)
 {
     const double *x = left, *y = right;
 
-    return (*x > *y) - (*x < *y);
+    return SND_RISING(*x, *y);
 }
 
 double snd_quantile(const double *sorted, size_t count, double part)
@@ -103,7 +105,7 @@ double snd_lower_mean(double *values, size_t count, double *error)
     size_t lower = (count + 1) / 2, left = count / 2;
     double sum = 0, moved = 0, squares = 0;
 
-    qsort(values, count, sizeof *values, compare_reals);
+    snd_sort(values, count, sizeof *values, compare_reals);
     for (size_t i = 0; i < lower; i++)
         sum += values[i];
     *error = 0;
@@ -132,7 +134,7 @@ double snd_false_discovery_limit(double *p, size_t count, double rate)
 {
     double limit = -1;
 
-    qsort(p, count, sizeof *p, compare_reals);
+    snd_sort(p, count, sizeof *p, compare_reals);
     for (size_t i = 0; i < count; i++)
         if (p[i] <= rate * (double)(i + 1) / (double)count)
             limit = p[i];
@@ -251,7 +253,7 @@ static double quantile_of_rows(const struct work *w,
     for (size_t i = 0; i < w->count; i++)
         if (w->measured[i].judged)
             w->values[seen++] = value(&w->measured[i], by);
-    qsort(w->values, seen, sizeof *w->values, compare_reals);
+    snd_sort(w->values, seen, sizeof *w->values, compare_reals);
     return snd_quantile(w->values, seen, part);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/data/large_pages.h"
+#include "base/data/sort.h"
 #include "model/events/event_rows.h"
 
 /* Set in the count of children: it is folded into its parent. */
@@ -252,11 +253,8 @@ static int compare_places(const void *x, const void *y)
 {
     const struct place *a = x, *b = y;
 
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    if (a->end_ns != b->end_ns)
-        return a->end_ns > b->end_ns ? -1 : 1;
-    return (a->row > b->row) - (a->row < b->row);
+    return SND_ORDER(SND_RISING(a->start_ns, b->start_ns), SND_FALLING(a->end_ns, b->end_ns),
+                     SND_RISING(a->row, b->row));
 }
 
 /* By start, the longer one first, as torch's list has them. */
@@ -274,15 +272,14 @@ static void sort_places(struct place *places, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         if (places[i].start_ns < places[i - 1].start_ns) {
-            qsort(places, count, sizeof *places, compare_places);
+            snd_sort(places, count, sizeof *places, compare_places);
             return;
         }
     }
     for (uint32_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && places[end].start_ns == places[i].start_ns;)
             end++;
-        if (end - i > 1)
-            qsort(places + i, end - i, sizeof *places, compare_places);
+        snd_sort(places + i, end - i, sizeof *places, compare_places);
     }
 }
 

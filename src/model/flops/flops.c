@@ -16,6 +16,8 @@
 
 #include "base/count_of.h"
 #include "base/data/map.h"
+#include "base/data/sort.h"
+#include "base/text/compare.h"
 #include "format/dtypes.h"
 #include "format/fields.h"
 #include "format/layout.h"
@@ -62,10 +64,7 @@ bool snd_flops_is_operator(struct sonde_text name)
 
 static int compare_name(const char *bytes, size_t length, const char *name)
 {
-    size_t other = strlen(name), least = length < other ? length : other;
-    int    order = memcmp(bytes, name, least);
-
-    return order ? order : (length > other) - (length < other);
+    return snd_order_at(bytes, length, name, strlen(name));
 }
 
 static const struct formula *find_exact(const char *bytes, size_t length)
@@ -302,7 +301,7 @@ static void sort_formulas(void)
 {
     for (size_t i = 0; i < FORMULAS; i++)
         sorted[i] = &formulas[i];
-    qsort(sorted, FORMULAS, sizeof *sorted, compare_entries);
+    snd_sort(sorted, FORMULAS, sizeof *sorted, compare_entries);
 }
 
 static const struct formula *search(const char *bytes, size_t length)

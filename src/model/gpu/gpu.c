@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "model/gpu/occupancy.h"
 #include "model/kept.h"
 
@@ -182,9 +183,7 @@ static int compare_device(const void *x, const void *y)
 {
     const struct snd_gpu_device *a = x, *b = y;
 
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    return (a->device > b->device) - (a->device < b->device);
+    return SND_ORDER(SND_RISING(a->process, b->process), SND_RISING(a->device, b->device));
 }
 
 /* By process and number, not in the order of their first work. */
@@ -198,8 +197,7 @@ static bool find_devices(struct snd_gpu_builder *b)
         if (snd_work_counts(snd_device_work(g->trace, item)) && !find_device(b, item, &unused))
             return false;
     }
-    if (g->device_count > 1)
-        qsort(g->devices, g->device_count, sizeof *g->devices, compare_device);
+    snd_sort(g->devices, g->device_count, sizeof *g->devices, compare_device);
     snd_map_release(&b->by_device);
     for (uint32_t i = 0; i < g->device_count; i++)
         if (!snd_map_put(&b->by_device,
@@ -297,15 +295,12 @@ static int compare_gap(const void *x, const void *y)
 {
     const struct snd_gpu_gap *a = x, *b = y;
 
-    if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
-    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+    return SND_ORDER(SND_RISING(a->device, b->device), SND_RISING(a->start_ns, b->start_ns));
 }
 
 static void sort_gaps(struct snd_gpu *g)
 {
-    if (g->gap_count > 0)
-        qsort(g->gaps, g->gap_count, sizeof *g->gaps, compare_gap);
+    snd_sort(g->gaps, g->gap_count, sizeof *g->gaps, compare_gap);
 }
 
 static bool finish_devices(struct snd_gpu_builder *b)

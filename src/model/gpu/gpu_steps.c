@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
 #include "model/gpu/gpu.h"
 #include "model/summary/steps.h"
 
@@ -73,11 +74,8 @@ static int compare_step(const void *x, const void *y)
 {
     const struct step *a = x, *b = y;
 
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->number > b->number) - (a->number < b->number);
+    return SND_ORDER(SND_RISING(a->process, b->process), SND_RISING(a->start_ns, b->start_ns),
+                     SND_RISING(a->number, b->number));
 }
 
 /* Leaves out what followed the last step of each process, of steps that are sorted. */
@@ -106,8 +104,7 @@ static void sort_steps(struct snd_gpu_seen_steps *s)
         if (s->items[i].end_ns != INT64_MIN || !s->has_ranges[s->items[i].process])
             s->items[kept++] = s->items[i];
     s->count = kept;
-    if (kept > 0)
-        qsort(s->items, kept, sizeof *s->items, compare_step);
+    snd_sort(s->items, kept, sizeof *s->items, compare_step);
     drop_rest(s);
     for (uint32_t i = 0; i < s->count; i++) {
         struct step *step = &s->items[i];

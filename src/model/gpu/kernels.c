@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 
 const char *const snd_work_words[] = {
     [SND_WORK_KERNEL] = "kernel",
@@ -253,16 +254,13 @@ static int compare_delay(const void *x, const void *y)
 {
     const struct delay *a = x, *b = y;
 
-    if (a->row != b->row)
-        return a->row < b->row ? -1 : 1;
-    return (a->ns > b->ns) - (a->ns < b->ns);
+    return SND_ORDER(SND_RISING(a->row, b->row), SND_RISING(a->ns, b->ns));
 }
 
 /* The median, and the least that 95 % of them do not exceed. */
 static void judge_delays(struct builder *b)
 {
-    if (b->delay_count > 0)
-        qsort(b->delays, b->delay_count, sizeof *b->delays, compare_delay);
+    snd_sort(b->delays, b->delay_count, sizeof *b->delays, compare_delay);
     for (uint32_t i = 0, end; i < b->delay_count; i = end) {
         struct snd_kernel_row *row = &b->k->rows[b->delays[i].row];
         for (end = i + 1; end < b->delay_count && b->delays[end].row == b->delays[i].row;)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
 #include "base/text/compare.h"
 #include "model/kept.h"
 #include "model/torch_stacks.h"
@@ -293,19 +294,15 @@ static int compare_launch(const void *x, const void *y)
 {
     const struct snd_launch *a = x, *b = y;
 
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return (a->end_ns < b->end_ns) - (a->end_ns > b->end_ns); /* the outer one first */
+    return SND_ORDER(SND_RISING(a->thread, b->thread), SND_RISING(a->begin_ns, b->begin_ns),
+                     SND_FALLING(a->end_ns, b->end_ns)); /* the outer one first */
 }
 
 static bool index_launches(struct snd_launches *l)
 {
     uint32_t thread = 0;
 
-    if (l->count > 0)
-        qsort(l->items, l->count, sizeof *l->items, compare_launch);
+    snd_sort(l->items, l->count, sizeof *l->items, compare_launch);
     l->first = calloc((size_t)l->trace->thread_count + 2, sizeof *l->first);
     if (!l->first)
         return false;

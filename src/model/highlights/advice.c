@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
 #include "format/layout.h"
 #include "model/gpu/gpu.h"
 #include "model/highlights/advisor.h"
@@ -17,9 +18,7 @@ static int by_share(const void *x, const void *y)
 {
     const struct snd_advice *a = x, *b = y;
 
-    if (a->share != b->share)
-        return a->share < b->share ? 1 : -1;
-    return (a->pattern > b->pattern) - (a->pattern < b->pattern);
+    return SND_ORDER(SND_FALLING(a->share, b->share), SND_RISING(a->pattern, b->pattern));
 }
 
 static bool has_heap(const struct sonde_trace *trace)
@@ -149,8 +148,8 @@ enum sonde_status snd_advice_find(struct snd_advisor *advisor, struct sonde_summ
     for (size_t i = 0; i < SND_COUNT_OF(finders) && st == SONDE_OK && !advisor->is_found; i++)
         if (finders[i].there)
             st = finders[i].find(advisor, err);
-    if (st == SONDE_OK && found->count > 1)
-        qsort(found->items, found->count, sizeof found->items[0], by_share);
+    if (st == SONDE_OK)
+        snd_sort(found->items, found->count, sizeof found->items[0], by_share);
     advisor->is_found = st == SONDE_OK;
     *out = found;
     return st;

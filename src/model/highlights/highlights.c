@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
 #include "base/text/buf.h"
 #include "base/text/plural.h"
 #include "model/gpu/gpu.h"
@@ -65,7 +66,7 @@ static int by_self(const void *x, const void *y)
 {
     const struct sonde_average *a = x, *b = y;
 
-    return (a->self_ns < b->self_ns) - (a->self_ns > b->self_ns);
+    return SND_FALLING(a->self_ns, b->self_ns);
 }
 
 static void name_rows(char *text, size_t size, const struct sonde_average *rows, size_t count,
@@ -137,7 +138,7 @@ static enum sonde_status find_operators(struct sonde_trace    *trace,
     if (!rows) {
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what is worth knowing");
     } else if (count > 0) {
-        qsort(rows, count, sizeof *rows, by_self);
+        snd_sort(rows, count, sizeof *rows, by_self);
         find_most(highlights, rows, count, whole_ns);
         find_odd(highlights, rows, count, whole_ns);
     }
@@ -286,14 +287,14 @@ static int by_size(const void *x, const void *y)
 {
     const int64_t *a = x, *b = y;
 
-    return (*a > *b) - (*a < *b);
+    return SND_RISING(*a, *b);
 }
 
 static void tell_steps(struct snd_highlights *highlights, int64_t *ns, size_t count)
 {
     size_t slow = 0;
 
-    qsort(ns, count, sizeof *ns, by_size);
+    snd_sort(ns, count, sizeof *ns, by_size);
     int64_t median = ns[count / 2];
     for (size_t i = 0; i < count; i++)
         slow += (double)ns[i] >= SLOW_TIMES * (double)median;

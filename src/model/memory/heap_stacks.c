@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "read/reader.h"
 
 #define SURE 1.96          /* standard deviations that 95 % lie within */
@@ -134,11 +135,8 @@ static int compare_rows(const void *left, const void *right)
 {
     const struct snd_heap_row *x = left, *y = right;
 
-    if (x->sums.peak_bytes != y->sums.peak_bytes)
-        return x->sums.peak_bytes < y->sums.peak_bytes ? 1 : -1;
-    if (x->sums.bytes != y->sums.bytes)
-        return x->sums.bytes < y->sums.bytes ? 1 : -1;
-    return (x->stack > y->stack) - (x->stack < y->stack);
+    return SND_ORDER(SND_FALLING(x->sums.peak_bytes, y->sums.peak_bytes),
+                     SND_FALLING(x->sums.bytes, y->sums.bytes), SND_RISING(x->stack, y->stack));
 }
 
 static bool add_heap(struct snd_heaps *h, uint32_t p, const struct sonde_tally_row *process)
@@ -160,8 +158,7 @@ static bool add_heap(struct snd_heaps *h, uint32_t p, const struct sonde_tally_r
             row.words[SND_HEAP_ALLOCATIONS] > 0 && !add_row(h, &row, process))
             return false;
     heap->sums.peak_bytes = process->words[SND_HEAP_PROCESS_PEAK]; /* what the shares add up to */
-    if (heap->count > 1)
-        qsort(h->rows + heap->first, heap->count, sizeof *h->rows, compare_rows);
+    snd_sort(h->rows + heap->first, heap->count, sizeof *h->rows, compare_rows);
     return heap->period == 0 || read_errors(h, heap, process->other);
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
+#include "base/text/compare.h"
 #include "model/kept.h"
 #include "model/memory/memory_holders.h"
 
@@ -33,9 +35,7 @@ static bool add_bucket(struct sonde_memory *m, uint32_t device, const struct buc
 
 static int compare_text(struct sonde_text a, struct sonde_text b)
 {
-    int order = memcmp(a.bytes, b.bytes, a.length < b.length ? a.length : b.length);
-
-    return order ? order : (a.length > b.length) - (a.length < b.length);
+    return snd_order_at(a.bytes, a.length, b.bytes, b.length);
 }
 
 /* The largest at the peak first, then the largest at the end. */
@@ -44,13 +44,12 @@ static int compare_holder(const void *x, const void *y)
     const struct sonde_memory_holder *a = &((const struct holder *)x)->shown;
     const struct sonde_memory_holder *b = &((const struct holder *)y)->shown;
 
-    if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
-    if (a->peak_bytes != b->peak_bytes)
-        return a->peak_bytes > b->peak_bytes ? -1 : 1;
-    if (a->end_bytes != b->end_bytes)
-        return a->end_bytes > b->end_bytes ? -1 : 1;
-    int order = compare_text(a->name, b->name);
+    int order = SND_ORDER(SND_RISING(a->device, b->device),
+                          SND_FALLING(a->peak_bytes, b->peak_bytes),
+                          SND_FALLING(a->end_bytes, b->end_bytes));
+
+    if (order == 0)
+        order = compare_text(a->name, b->name);
     if (order == 0)
         order = compare_text(a->module, b->module);
     return order ? order : compare_text(a->stack, b->stack);
@@ -103,8 +102,7 @@ bool snd_memory_show_holders(struct sonde_memory *m)
     for (uint32_t i = 0; i < m->device_count; i++)
         if (!add_before(m, i))
             return false;
-    if (m->holder_count > 0)
-        qsort(m->holders, m->holder_count, sizeof *m->holders, compare_holder);
+    snd_sort(m->holders, m->holder_count, sizeof *m->holders, compare_holder);
     return true;
 }
 

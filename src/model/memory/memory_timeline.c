@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
 
@@ -206,9 +207,7 @@ static int compare_changes(const void *x, const void *y)
 {
     const struct change *a = x, *b = y;
 
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
+    return SND_ORDER(SND_RISING(a->time_ns, b->time_ns), SND_RISING(a->order, b->order));
 }
 
 static bool build_columns(struct sonde_timeline *t)
@@ -223,8 +222,7 @@ static bool build_columns(struct sonde_timeline *t)
         return false;
     for (uint32_t i = 0; i < t->block_count; i++)
         t->blocks[i].category = (uint8_t)find_category(&t->blocks[i]);
-    if (count > 1)
-        qsort(t->changes, count, sizeof *t->changes, compare_changes);
+    snd_sort(t->changes, count, sizeof *t->changes, compare_changes);
     for (size_t i = 0; i < count; i++) {
         const struct block *b = &t->blocks[t->changes[i].block];
         t->times[i] = t->changes[i].time_ns;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
 #include "format/fields.h"
 #include "format/known.h"
 #include "model/network/bench.h"
@@ -254,7 +255,7 @@ static int compare_batches(const void *left, const void *right)
 {
     const struct sonde_bench_batch *x = left, *y = right;
 
-    return (x->size > y->size) - (x->size < y->size);
+    return SND_RISING(x->size, y->size);
 }
 
 /* ----------------------------------------------------------------- the whole */
@@ -289,7 +290,7 @@ static enum sonde_status build(struct sonde_bench *b, struct sonde_error *err)
     if (failed || b->assembly.out_of_memory)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the benchmark");
     sum_up(b);
-    qsort(b->batches, b->batch_count, sizeof b->batches[0], compare_batches);
+    snd_sort(b->batches, b->batch_count, sizeof b->batches[0], compare_batches);
     return SONDE_OK;
 }
 

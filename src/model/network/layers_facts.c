@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
 #include "model/network/layers.h"
 #include "read/said/trace_facts.h"
 
@@ -18,7 +19,7 @@ static int compare_numbers(const void *left, const void *right)
 {
     const struct sonde_layer *x = left, *y = right;
 
-    return (x->number > y->number) - (x->number < y->number);
+    return SND_RISING(x->number, y->number);
 }
 
 struct sonde_layer *snd_layers_add(struct sonde_layers *l, uint32_t number)
@@ -43,8 +44,7 @@ static int64_t sum_bytes(const struct sonde_layer_tensor *list, uint32_t count)
 
 void snd_layers_sort(struct sonde_layers *l)
 {
-    if (l->count > 0)
-        qsort(l->rows, l->count, sizeof *l->rows, compare_numbers);
+    snd_sort(l->rows, l->count, sizeof *l->rows, compare_numbers);
     for (uint32_t i = 0; i < l->count; i++) {
         l->rows[i].in_bytes = sum_bytes(l->rows[i].in, l->rows[i].in_count);
         l->rows[i].out_bytes = sum_bytes(l->rows[i].out, l->rows[i].out_count);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
 #include "model/ops/averages.h"
 
 static const struct sonde_text own_names[SND_AVERAGE_NAMES] = {
@@ -62,19 +63,15 @@ static int compare_rows(const void *x, const void *y)
 {
     const struct snd_average_row *a = x, *b = y;
 
-    if (a->first_ns != b->first_ns)
-        return a->first_ns < b->first_ns ? -1 : 1;
-    if (a->first_end_ns != b->first_end_ns)
-        return a->first_end_ns > b->first_end_ns ? -1 : 1;
-    if (a->first_thread != b->first_thread)
-        return a->first_thread < b->first_thread ? -1 : 1;
-    return (a->first_serial > b->first_serial) - (a->first_serial < b->first_serial);
+    return SND_ORDER(SND_RISING(a->first_ns, b->first_ns),
+                     SND_FALLING(a->first_end_ns, b->first_end_ns),
+                     SND_RISING(a->first_thread, b->first_thread),
+                     SND_RISING(a->first_serial, b->first_serial));
 }
 
 void snd_average_sort(struct sonde_averages *a)
 {
-    if (a->row_count > 0)
-        qsort(a->rows, a->row_count, sizeof *a->rows, compare_rows);
+    snd_sort(a->rows, a->row_count, sizeof *a->rows, compare_rows);
 }
 
 /* ------------------------------------------------------------------- as shown */

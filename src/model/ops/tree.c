@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "base/text/buf.h"
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
@@ -194,9 +195,7 @@ static int compare(const void *x, const void *y)
 {
     const struct sorted *a = x, *b = y;
 
-    if (a->total_ns != b->total_ns)
-        return a->total_ns > b->total_ns ? -1 : 1;
-    return (a->node > b->node) - (a->node < b->node);
+    return SND_ORDER(SND_FALLING(a->total_ns, b->total_ns), SND_RISING(a->node, b->node));
 }
 
 static void sort_children(struct sonde_tree *t, uint32_t parent, struct sorted *list)
@@ -205,12 +204,12 @@ static void sort_children(struct sonde_tree *t, uint32_t parent, struct sorted *
 
     for (uint32_t i = t->nodes[parent].first_child; i != 0; i = t->nodes[i].next_sibling)
         list[count++] = (struct sorted){ t->nodes[i].total_ns, i };
-    if (count < 2)
-        return;
-    qsort(list, count, sizeof *list, compare);
-    t->nodes[parent].first_child = list[0].node;
-    for (uint32_t i = 0; i < count; i++)
-        t->nodes[list[i].node].next_sibling = i + 1 < count ? list[i + 1].node : 0;
+    snd_sort(list, count, sizeof *list, compare);
+    t->nodes[parent].first_child = 0;
+    while (count-- > 0) { /* from the last on, each in front of those that follow */
+        t->nodes[list[count].node].next_sibling = t->nodes[parent].first_child;
+        t->nodes[parent].first_child = list[count].node;
+    }
 }
 
 static bool sort_all(struct sonde_tree *t)

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "base/error.h"
 #include "base/data/map.h"
 #include "read/file/scale.h"
@@ -36,9 +37,8 @@ static int compare_children(const void *left, const void *right)
 {
     const struct child *x = left, *y = right;
 
-    if (x->total_ns != y->total_ns)
-        return x->total_ns < y->total_ns ? 1 : -1;
-    return (x->call->callee > y->call->callee) - (x->call->callee < y->call->callee);
+    return SND_ORDER(SND_FALLING(x->total_ns, y->total_ns),
+                     SND_RISING(x->call->callee, y->call->callee));
 }
 
 /* Times of a damaged trace may add up to more than an int64_t holds. */
@@ -83,7 +83,7 @@ static void add_children(struct sonde_call_tree *t, uint32_t node, struct child 
 {
     uint32_t last = 0;
 
-    qsort(children, count, sizeof *children, compare_children);
+    snd_sort(children, count, sizeof *children, compare_children);
     for (size_t i = 0; i < count && !t->failed; i++) {
         if (children[i].total_ns < t->least_ns || t->on_path[children[i].call->callee])
             continue;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
+
 /* ---------------------------------------------------------------- the table */
 
 /* ------------------------------------------------------------------ tallies */
@@ -76,18 +78,14 @@ static int compare_callee(const void *left, const void *right)
 {
     const struct sonde_call *x = left, *y = right;
 
-    if (x->callee != y->callee)
-        return x->callee < y->callee ? -1 : 1;
-    return (x->caller > y->caller) - (x->caller < y->caller);
+    return SND_ORDER(SND_RISING(x->callee, y->callee), SND_RISING(x->caller, y->caller));
 }
 
 static int compare_caller(const void *left, const void *right)
 {
     const struct sonde_call *x = left, *y = right;
 
-    if (x->caller != y->caller)
-        return x->caller < y->caller ? -1 : 1;
-    return (x->callee > y->callee) - (x->callee < y->callee);
+    return SND_ORDER(SND_RISING(x->caller, y->caller), SND_RISING(x->callee, y->callee));
 }
 
 /* Calls from outside sort last, by their caller's number: they are no function's callees. */
@@ -99,8 +97,8 @@ static bool index_calls(struct sonde_functions *f)
     if (!f->callees)
         return false;
     memcpy(f->callees, f->calls, f->call_count * sizeof *f->callees);
-    qsort(f->calls, f->call_count, sizeof *f->calls, compare_callee);
-    qsort(f->callees, f->call_count, sizeof *f->callees, compare_caller);
+    snd_sort(f->calls, f->call_count, sizeof *f->calls, compare_callee);
+    snd_sort(f->callees, f->call_count, sizeof *f->callees, compare_caller);
     f->callee_count = f->call_count;
     for (uint32_t i = f->call_count; i-- > 0;) {
         struct sonde_function *callee = &f->rows[f->calls[i].callee];

@@ -11,6 +11,7 @@
 
 #include "base/count_of.h"
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "read/said/trace_metadata.h"
 #include "read/reader.h"
 #include "sonde/model.h"
@@ -116,9 +117,7 @@ static int compare_counted(const void *left, const void *right)
 {
     const struct counted *x = left, *y = right;
 
-    if (x->function != y->function)
-        return x->function < y->function ? -1 : 1;
-    return (x->line.line > y->line.line) - (x->line.line < y->line.line);
+    return SND_ORDER(SND_RISING(x->function, y->function), SND_RISING(x->line.line, y->line.line));
 }
 
 static bool arrange(struct sonde_lines *l)
@@ -126,8 +125,7 @@ static bool arrange(struct sonde_lines *l)
     l->lines = calloc((size_t)l->count + 1, sizeof *l->lines);
     if (!l->lines)
         return false;
-    if (l->count > 1)
-        qsort(l->counted, l->count, sizeof *l->counted, compare_counted);
+    snd_sort(l->counted, l->count, sizeof *l->counted, compare_counted);
     for (uint32_t i = 0; i < l->count; i++) {
         struct sonde_line_function *f = &l->functions[l->counted[i].function];
         if (f->count++ == 0)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "model/diff/diff_stats.h"
 
 #define PARTS 32u    /* of the points, whose medians the slopes are between */
@@ -14,14 +15,14 @@ static int compare_numbers(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
-    return x < y ? -1 : x > y;
+    return SND_RISING(x, y);
 }
 
 double snd_value_at_share(double *values, uint32_t count, double share)
 {
     if (count == 0)
         return 0;
-    qsort(values, count, sizeof *values, compare_numbers);
+    snd_sort(values, count, sizeof *values, compare_numbers);
     return snd_quantile(values, count, share);
 }
 
@@ -68,9 +69,7 @@ static int compare_points(const void *a, const void *b)
 {
     const struct snd_point *p = a, *q = b;
 
-    if (p->x != q->x)
-        return p->x < q->x ? -1 : 1;
-    return p->y < q->y ? -1 : p->y > q->y;
+    return SND_ORDER(SND_RISING(p->x, q->x), SND_RISING(p->y, q->y));
 }
 
 /* Keeps the corners of the hull on one side: `side` 1 above, -1 below. */
@@ -78,7 +77,7 @@ static uint32_t thin_out(struct snd_point *points, uint32_t count, double side)
 {
     uint32_t kept = 0;
 
-    qsort(points, count, sizeof *points, compare_points);
+    snd_sort(points, count, sizeof *points, compare_points);
     for (uint32_t i = 0; i < count; i++) {
         while (kept >= 2) {
             struct snd_point a = points[kept - 2], b = points[kept - 1], c = points[i];

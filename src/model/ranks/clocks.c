@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "model/ranks/clock_line.h"
 #include "read/file/scale.h"
 
@@ -120,9 +121,7 @@ static int compare_stays(const void *a, const void *b)
 {
     const struct snd_stay *x = a, *y = b;
 
-    if (x->host != y->host)
-        return x->host < y->host ? -1 : 1;
-    return x->exit_ns < y->exit_ns ? -1 : x->exit_ns > y->exit_ns;
+    return SND_ORDER(SND_RISING(x->host, y->host), SND_RISING(x->exit_ns, y->exit_ns));
 }
 
 /* How much later each rank of a host leaves than the one before it: the slope of a line through them. */
@@ -234,7 +233,7 @@ bool snd_clocks_add(struct snd_clocks *c, uint32_t group, struct snd_stay *stays
 
     if (count == 0)
         return true;
-    qsort(stays, count, sizeof *stays, compare_stays);
+    snd_sort(stays, count, sizeof *stays, compare_stays);
     for (uint32_t i = 0; i < count; i++)
         hosts += i == 0 || stays[i].host != stays[i - 1].host;
     struct meeting *meeting = malloc(sizeof *meeting + hosts * sizeof *meeting->cells);
@@ -569,7 +568,7 @@ static int compare_trios(const void *a, const void *b)
 {
     const struct trio *p = a, *q = b;
 
-    return p->exit.x < q->exit.x ? -1 : p->exit.x > q->exit.x;
+    return SND_RISING(p->exit.x, q->exit.x);
 }
 
 /* By time: groups follow each other in the meetings. */
@@ -580,7 +579,7 @@ static bool sort_evidence(struct evidence *e)
     for (uint32_t i = 0; trios && i < e->count; i++)
         trios[i] = (struct trio){ e->exits[i], e->low[i], e->high[i] };
     if (trios)
-        qsort(trios, e->count, sizeof *trios, compare_trios);
+        snd_sort(trios, e->count, sizeof *trios, compare_trios);
     for (uint32_t i = 0; trios && i < e->count; i++) {
         e->exits[i] = trios[i].exit;
         e->low[i] = trios[i].low;

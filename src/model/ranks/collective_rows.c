@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/data/sort.h"
+
 static struct snd_collective_row *find_row(struct snd_collective_rows  *rows,
                                            const struct snd_collective *c)
 {
@@ -100,13 +102,8 @@ static int compare_rows(const void *a, const void *b)
 {
     const struct snd_collective_row *x = a, *y = b;
 
-    if (x->duration_ns != y->duration_ns)
-        return x->duration_ns > y->duration_ns ? -1 : 1;
-    if (x->group != y->group)
-        return x->group < y->group ? -1 : 1;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
+    return SND_ORDER(SND_FALLING(x->duration_ns, y->duration_ns), SND_RISING(x->group, y->group),
+                     SND_RISING(x->kind, y->kind), SND_RISING(x->size_bytes, y->size_bytes));
 }
 
 enum sonde_status snd_collective_rows_make(struct sonde_trace          *trace,
@@ -125,8 +122,7 @@ enum sonde_status snd_collective_rows_make(struct sonde_trace          *trace,
         snd_collective_rows_free(rows);
         return status;
     }
-    if (rows->count > 0)
-        qsort(rows->rows, rows->count, sizeof *rows->rows, compare_rows);
+    snd_sort(rows->rows, rows->count, sizeof *rows->rows, compare_rows);
     *out = rows;
     return SONDE_OK;
 }

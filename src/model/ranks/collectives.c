@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
 #include "base/text/buf.h"
 
 #define UNDER_WAY_MAX \
@@ -51,7 +52,7 @@ static int compare_members(const void *a, const void *b)
 {
     const struct snd_collective_member *x = a, *y = b;
 
-    return x->rank < y->rank ? -1 : x->rank > y->rank;
+    return SND_RISING(x->rank, y->rank);
 }
 
 /* Whether a process of this rank was being recorded when the collective began, and could have come. */
@@ -128,7 +129,7 @@ static void settle(struct matcher *m, struct snd_collective *c)
 {
     int64_t first_ns = INT64_MAX;
 
-    qsort(c->members, c->count, sizeof *c->members, compare_members);
+    snd_sort(c->members, c->count, sizeof *c->members, compare_members);
     compare_calls(m, c);
     c->is_whole = c->count == expected(c, m) || (expected(c, m) == 0 && c->count > 1);
     c->is_complete = true;
@@ -216,11 +217,9 @@ static int compare_open(const void *a, const void *b)
     const struct snd_collective *x = *(struct snd_collective *const *)a,
                                 *y = *(struct snd_collective *const *)b;
 
-    if (x->group_number != y->group_number)
-        return x->group_number < y->group_number ? -1 : 1;
-    if (x->sequence != y->sequence)
-        return x->sequence < y->sequence ? -1 : 1;
-    return x->members[0].start_ns < y->members[0].start_ns ? -1 : 1;
+    return SND_ORDER(SND_RISING(x->group_number, y->group_number),
+                     SND_RISING(x->sequence, y->sequence),
+                     SND_RISING(x->members[0].start_ns, y->members[0].start_ns));
 }
 
 /* What is left at the end, in order. */
@@ -236,7 +235,7 @@ static void hand_over_rest(struct matcher *m)
     for (uint32_t i = 0; i < m->open_count; i++)
         if (m->open[i].group_number != FREE)
             list[count++] = &m->open[i];
-    qsort(list, count, sizeof *list, compare_open);
+    snd_sort(list, count, sizeof *list, compare_open);
     for (uint32_t i = 0; i < count && !m->failed; i++)
         hand_over(m, (uint32_t)(list[i] - m->open));
     free(list);

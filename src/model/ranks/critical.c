@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
 #include "model/ranks/collectives.h"
 
 const char *const snd_part_kind_words[SND_PART_KINDS] = { "host",       "operator", "data loading",
@@ -257,9 +258,7 @@ static int compare_ends(const void *a, const void *b, void *members)
     const struct snd_collective_member *x = &((struct met_member *)members)[*(const uint32_t *)a].m;
     const struct snd_collective_member *y = &((struct met_member *)members)[*(const uint32_t *)b].m;
 
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
+    return SND_ORDER(SND_RISING(x->process, y->process), SND_RISING(x->end_ns, y->end_ns));
 }
 
 /* Of processes with one rank (a DataLoader's workers have their parent's) the one that did most. */
@@ -696,11 +695,8 @@ static int compare_rows(const void *a, const void *b)
 {
     const struct snd_critical_row *x = a, *y = b;
 
-    if (x->ns != y->ns)
-        return x->ns > y->ns ? -1 : 1;
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    return x->name < y->name ? -1 : x->name > y->name;
+    return SND_ORDER(SND_FALLING(x->ns, y->ns), SND_RISING(x->process, y->process),
+                     SND_RISING(x->name, y->name));
 }
 
 static bool make_path(struct path *p)
@@ -714,8 +710,7 @@ static bool make_path(struct path *p)
         p->result->span_ns = snd_add(p->result->span_ns, p->result->rows[i].ns);
     if (p->failed || !find_wins(p))
         return false;
-    if (p->result->count > 0)
-        qsort(p->result->rows, p->result->count, sizeof *p->result->rows, compare_rows);
+    snd_sort(p->result->rows, p->result->count, sizeof *p->result->rows, compare_rows);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
 #include "model/ranks/chance.h"
 #include "model/ranks/host_clocks.h"
 #include "model/ranks/rank_gpu.h"
@@ -357,7 +358,7 @@ static int compare_numbers(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
-    return x < y ? -1 : x > y;
+    return SND_RISING(x, y);
 }
 
 /* What a rank spent on a cause. What it spends communicating is that without waiting for others. */
@@ -386,7 +387,7 @@ static int64_t find_median(const struct maker *m, uint32_t but, enum snd_rank_ca
             scratch[count++] = spent_on(&m->times->rows[i], cause);
     if (count == 0)
         return 0;
-    qsort(scratch, count, sizeof *scratch, compare_numbers);
+    snd_sort(scratch, count, sizeof *scratch, compare_numbers);
     return scratch[count / 2];
 }
 
@@ -411,7 +412,7 @@ static struct sonde_text find_where(const struct maker *m, uint32_t row, int64_t
         for (uint32_t k = 0; k < m->times->count; k++)
             if (k != row)
                 scratch[count++] = spent_in(m, m->times->rows[k].process, m->spent[i].name);
-        qsort(scratch, count, sizeof *scratch, compare_numbers);
+        snd_sort(scratch, count, sizeof *scratch, compare_numbers);
         int64_t more = snd_sub(m->spent[i].ns, count ? scratch[count / 2] : 0);
         if (more > most) {
             most = more;
@@ -533,9 +534,7 @@ static int compare_times(const void *a, const void *b)
 {
     const struct snd_rank_row *x = a, *y = b;
 
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+    return SND_ORDER(SND_RISING(x->process, y->process), SND_RISING(x->start_ns, y->start_ns));
 }
 
 static int compare_steps(const void *a, const void *b)
@@ -563,8 +562,8 @@ static bool finish_steps(struct maker *m)
         row->peak_bytes = snd_rank_memory_peak(&m->memory, row->process, row->peaks);
         t->steps[t->step_count++] = *row;
     }
-    if (t->steps && t->step_count > 0)
-        qsort(t->steps, t->step_count, sizeof *t->steps, compare_times);
+    if (t->steps)
+        snd_sort(t->steps, t->step_count, sizeof *t->steps, compare_times);
     return t->steps != NULL;
 }
 
@@ -611,8 +610,8 @@ enum sonde_status snd_rank_times_make(struct sonde_trace *trace, bool by_step,
         status = snd_rank_gpu_divide(trace, m.times, m.row_of, err);
     if (status == SONDE_OK && (m.failed || !find_stragglers(&m)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranks of the trace");
-    if (status == SONDE_OK && m.times->step_count > 0)
-        qsort(m.times->steps, m.times->step_count, sizeof *m.times->steps, compare_steps);
+    if (status == SONDE_OK)
+        snd_sort(m.times->steps, m.times->step_count, sizeof *m.times->steps, compare_steps);
     release(&m);
     if (status == SONDE_OK)
         *out = m.times;

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "base/error.h"
 #include "base/data/map.h"
 #include "read/file/scale.h"
@@ -105,9 +106,7 @@ static int compare(const void *left, const void *right)
 {
     const struct sonde_sample_function *x = left, *y = right;
 
-    if (x->self_ns != y->self_ns)
-        return x->self_ns > y->self_ns ? -1 : 1;
-    return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+    return SND_ORDER(SND_FALLING(x->self_ns, y->self_ns), SND_FALLING(x->total_ns, y->total_ns));
 }
 
 enum sonde_status sonde_sample_functions_new(const struct sonde_samples     *samples,
@@ -123,8 +122,8 @@ enum sonde_status sonde_sample_functions_new(const struct sonde_samples     *sam
         t.found->whole_ns = snd_add(t.found->whole_ns, sonde_samples_node(samples, root)->time_ns);
         walk(&t, root);
     }
-    if (done && t.found->count > 0)
-        qsort(t.found->rows, t.found->count, sizeof *t.found->rows, compare);
+    if (done)
+        snd_sort(t.found->rows, t.found->count, sizeof *t.found->rows, compare);
     snd_map_release(&t.by_place);
     free(t.function_of);
     free(t.running);

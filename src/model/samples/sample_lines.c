@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "model/samples/sample_counts.h"
 #include "read/reader.h"
 #include "read/file/scale.h"
@@ -108,11 +109,8 @@ static int compare(const void *left, const void *right)
 {
     const struct order *x = left, *y = right;
 
-    if (x->self_ns != y->self_ns)
-        return x->self_ns > y->self_ns ? -1 : 1;
-    if (x->function != y->function)
-        return x->function < y->function ? -1 : 1;
-    return (x->line.line > y->line.line) - (x->line.line < y->line.line);
+    return SND_ORDER(SND_FALLING(x->self_ns, y->self_ns), SND_RISING(x->function, y->function),
+                     SND_RISING(x->line.line, y->line.line));
 }
 
 static bool sort_rows(struct work *w)
@@ -122,7 +120,7 @@ static bool sort_rows(struct work *w)
     for (uint32_t i = 0; order && i < w->lines->count; i++)
         order[i] = (struct order){ w->lines->rows[i], w->self_ns[w->of[i]], w->of[i] };
     if (order)
-        qsort(order, w->lines->count, sizeof *order, compare);
+        snd_sort(order, w->lines->count, sizeof *order, compare);
     for (uint32_t i = 0; order && i < w->lines->count; i++)
         w->lines->rows[i] = order[i].line;
     free(order);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "read/reader.h"
 #include "read/file/scale.h"
 
@@ -33,11 +34,9 @@ static int compare_order(const void *left, const void *right)
 {
     const struct order *x = left, *y = right;
 
-    if (x->parent != y->parent)
-        return x->parent < y->parent ? -1 : 1;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1; /* the shortest is put in front first */
-    return x->node < y->node ? 1 : -1;
+    /* The shortest is put in front first. */
+    return SND_ORDER(SND_RISING(x->parent, y->parent), SND_RISING(x->time_ns, y->time_ns),
+                     SND_FALLING(x->node, y->node));
 }
 
 static bool sort_children(struct sonde_sample_node *nodes, uint32_t node_count)
@@ -52,7 +51,7 @@ static bool sort_children(struct sonde_sample_node *nodes, uint32_t node_count)
         if (nodes[i].parent != 0)
             order[count++] = (struct order){ nodes[i].time_ns, nodes[i].parent, i };
     }
-    qsort(order, count, sizeof *order, compare_order);
+    snd_sort(order, count, sizeof *order, compare_order);
     for (uint32_t i = 0; i < count; i++) {
         struct sonde_sample_node *up = &nodes[order[i].parent];
         nodes[order[i].node].next_sibling = up->first_child;
@@ -87,11 +86,8 @@ static int compare_threads(const void *left, const void *right)
 {
     const struct thread_order *x = left, *y = right;
 
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    if (x->main != y->main)
-        return x->main ? -1 : 1;
-    return (x->thread.thread > y->thread.thread) - (x->thread.thread < y->thread.thread);
+    return SND_ORDER(SND_RISING(x->process, y->process), SND_FALLING(x->main, y->main),
+                     SND_RISING(x->thread.thread, y->thread.thread));
 }
 
 bool snd_sample_threads_sort(struct sonde_sample_thread *threads, uint32_t count,
@@ -105,7 +101,7 @@ bool snd_sample_threads_sort(struct sonde_sample_thread *threads, uint32_t count
         order[i] = (struct thread_order){ threads[i],
                                           trace->threads[threads[i].thread].shown.process,
                                           is_main(trace, threads[i].thread) };
-    qsort(order, count, sizeof *order, compare_threads);
+    snd_sort(order, count, sizeof *order, compare_threads);
     for (uint32_t i = 0; i < count; i++)
         threads[i] = order[i].thread;
     free(order);

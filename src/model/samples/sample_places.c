@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
+#include "base/text/compare.h"
 #include "model/samples/sample_counts.h"
 #include "read/reader.h"
 #include "read/file/scale.h"
@@ -93,21 +95,20 @@ static struct snd_key function_key(const struct snd_sample_place *place)
 
 static int compare_texts(struct sonde_text x, struct sonde_text y)
 {
-    int order = memcmp(x.bytes, y.bytes, x.length < y.length ? x.length : y.length);
-
-    return order ? order : (x.length > y.length) - (x.length < y.length);
+    return snd_order_at(x.bytes, x.length, y.bytes, y.length);
 }
 
 static int compare(const void *left, const void *right)
 {
     const struct snd_sample_place *x = left, *y = right;
 
-    if (x->function_ns != y->function_ns)
-        return x->function_ns > y->function_ns ? -1 : 1;
-    int order = compare_texts(x->function, y->function);
+    int order = SND_FALLING(x->function_ns, y->function_ns);
+
+    if (order == 0)
+        order = compare_texts(x->function, y->function);
     if (order == 0)
         order = compare_texts(x->object, y->object);
-    return order ? order : (x->address > y->address) - (x->address < y->address);
+    return order ? order : SND_RISING(x->address, y->address);
 }
 
 /* Rows of a function follow each other: its first row by number holds its sum meanwhile. */
@@ -128,8 +129,7 @@ static void sort_rows(struct work *w)
         if (snd_map_get(&functions, function_key(&rows[i]), &first))
             rows[i].function_ns = rows[first].function_ns;
     snd_map_release(&functions);
-    if (w->places->count > 1)
-        qsort(rows, w->places->count, sizeof *rows, compare);
+    snd_sort(rows, w->places->count, sizeof *rows, compare);
 }
 
 enum sonde_status snd_sample_places_make(struct snd_sample_places *places,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
 #include "model/ranges/assembly.h"
 #include "read/said/trace_metadata.h"
 
@@ -25,11 +26,8 @@ static int compare(const void *x, const void *y)
 {
     const struct sonde_step_row *a = x, *b = y;
 
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->number > b->number) - (a->number < b->number);
+    return SND_ORDER(SND_RISING(a->process, b->process), SND_RISING(a->start_ns, b->start_ns),
+                     SND_RISING(a->number, b->number));
 }
 
 static bool is_last(const struct snd_steps *steps, uint32_t i)
@@ -79,8 +77,7 @@ bool snd_steps_measure(struct snd_steps *steps, const struct sonde_trace *trace)
     steps->first = calloc((size_t)trace->process_count + 2, sizeof *steps->first);
     if (!steps->first || (steps->count > 0 && !add_begun(steps, trace)))
         return false;
-    if (steps->count > 0)
-        qsort(steps->rows, steps->count, sizeof *steps->rows, compare);
+    snd_sort(steps->rows, steps->count, sizeof *steps->rows, compare);
     for (uint32_t i = 0; i < steps->count; i++) {
         struct sonde_step_row *step = &steps->rows[i];
         int64_t end = is_last(steps, i) ? trace->processes[step->process].shown.stop_ns

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/data/crc32c.h"
+#include "base/data/sort.h"
 #include "read/reader.h"
 
 #define SEARCH_WINDOW ((size_t)65536)
@@ -151,9 +152,7 @@ static int compare_seq(const void *a, const void *b)
 {
     const struct snd_chunk_ref *x = a, *y = b;
 
-    if (x->seq != y->seq)
-        return x->seq < y->seq ? -1 : 1;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    return SND_ORDER(SND_RISING(x->seq, y->seq), SND_RISING(x->offset, y->offset));
 }
 
 enum sonde_status snd_chunks_find(struct snd_process *p, struct sonde_error *err)
@@ -165,9 +164,7 @@ enum sonde_status snd_chunks_find(struct snd_process *p, struct sonde_error *err
     if (!done)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the chunks of %s",
                         p->source.path ? p->source.path : "the trace");
-    if (p->lane_count > 0)
-        qsort(p->lanes, p->lane_count, sizeof *p->lanes, compare_seq);
-    if (p->other_count > 0)
-        qsort(p->others, p->other_count, sizeof *p->others, compare_seq);
+    snd_sort(p->lanes, p->lane_count, sizeof *p->lanes, compare_seq);
+    snd_sort(p->others, p->other_count, sizeof *p->others, compare_seq);
     return SONDE_OK;
 }

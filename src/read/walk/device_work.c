@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "read/walk/trace_walk.h"
 
 struct gathering {
@@ -53,24 +54,22 @@ static void gather(void *user, uint32_t process, const struct snd_device_work *w
     };
 }
 
-#define SND_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 static int compare_call(const struct snd_device_item *item, uint32_t process, uint32_t correlation)
 {
-    int order = SND_COMPARE(item->process, process);
+    int order = SND_RISING(item->process, process);
 
-    return order != 0 ? order : SND_COMPARE(item->correlation, correlation);
+    return order != 0 ? order : SND_RISING(item->correlation, correlation);
 }
 
 static int compare_time(const struct snd_device_item *x, const struct snd_device_item *y)
 {
-    int order = SND_COMPARE(x->start_ns, y->start_ns);
+    int order = SND_RISING(x->start_ns, y->start_ns);
 
     if (order == 0)
-        order = SND_COMPARE(x->queue, y->queue);
+        order = SND_RISING(x->queue, y->queue);
     if (order == 0)
-        order = SND_COMPARE(x->node, y->node);
-    return order != 0 ? order : SND_COMPARE(x->duration_ns, y->duration_ns);
+        order = SND_RISING(x->node, y->node);
+    return order != 0 ? order : SND_RISING(x->duration_ns, y->duration_ns);
 }
 
 static int compare_items(const void *a, const void *b)
@@ -86,7 +85,7 @@ static int compare_numbers(const void *a, const void *b, void *user)
     const struct snd_device_item *items = user;
     const struct snd_device_item *x = &items[*(const uint32_t *)a],
                                  *y = &items[*(const uint32_t *)b];
-    int order = SND_COMPARE(x->process, y->process);
+    int order = SND_RISING(x->process, y->process);
 
     return order != 0 ? order : compare_time(x, y);
 }
@@ -96,8 +95,7 @@ static bool put_in_order(struct snd_devices *d)
     d->by_time = malloc(((size_t)d->count + 1) * sizeof *d->by_time);
     if (!d->by_time)
         return false;
-    if (d->count > 0)
-        qsort(d->items, d->count, sizeof *d->items, compare_items);
+    snd_sort(d->items, d->count, sizeof *d->items, compare_items);
     for (uint32_t i = 0; i < d->count; i++)
         d->by_time[i] = i;
     if (d->count > 0)

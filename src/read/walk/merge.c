@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
 #include "format/fields.h"
 #include "read/walk/deliver.h"
 
@@ -127,11 +128,8 @@ static int compare_entry(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
 
-    if (x->first_ns != y->first_ns)
-        return x->first_ns < y->first_ns ? -1 : 1;
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    return (x->chunk > y->chunk) - (x->chunk < y->chunk);
+    return SND_ORDER(SND_RISING(x->first_ns, y->first_ns), SND_RISING(x->process, y->process),
+                     SND_RISING(x->chunk, y->chunk));
 }
 
 static bool list_entries(struct merge *m)
@@ -151,7 +149,7 @@ static bool list_entries(struct merge *m)
             m->entries[m->count++] = (struct entry){
                 find_first(&trace->processes[i], &trace->processes[i].lanes[k]), i, k, NOBODY
             };
-    qsort(m->entries, m->count, sizeof *m->entries, compare_entry);
+    snd_sort(m->entries, m->count, sizeof *m->entries, compare_entry);
     return true;
 }
 

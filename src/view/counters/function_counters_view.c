@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
 #include "model/python/counted_functions.h"
 #include "model/counters/stack_counters.h"
 #include "view/counters/counter_columns.h"
@@ -42,9 +43,7 @@ static int compare_rows(const void *x, const void *y, void *functions)
     uint32_t                      i = *(const uint32_t *)x, k = *(const uint32_t *)y;
     int64_t                       a = f->rows[i].total_ns, b = f->rows[k].total_ns;
 
-    if (a != b)
-        return a < b ? 1 : -1;
-    return (i > k) - (i < k);
+    return SND_ORDER(SND_FALLING(a, b), SND_RISING(i, k));
 }
 
 static bool sort_rows(struct page *page)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/data/sort.h"
+
 enum column {
     NAME,
     VERDICT,
@@ -94,11 +96,8 @@ static int compare_ranked(const void *left, const void *right)
 {
     const struct ranked *x = left, *y = right;
 
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    if (x->cost != y->cost)
-        return x->cost > y->cost ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
+    return SND_ORDER(SND_RISING(x->rank, y->rank), SND_FALLING(x->cost, y->cost),
+                     SND_RISING(x->place, y->place));
 }
 
 static bool is_changed(const struct snd_diff_row *row)
@@ -245,7 +244,7 @@ bool snd_diff_add_rows(struct snd_doc *doc, const struct snd_diff *d,
     for (size_t i = 0; ranked && i < d->count; i++)
         ranked[i] = rank_row(&d->rows[i], i, d->is_sampled);
     if (ranked)
-        qsort(ranked, d->count, sizeof *ranked, compare_ranked);
+        snd_sort(ranked, d->count, sizeof *ranked, compare_ranked);
     for (size_t i = 0; ranked && i < d->count; i++) {
         bool fails = snd_conditions_row(conditions, ranked[i].row);
         *failed += fails;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
 #include "base/text/buf.h"
 #include "base/data/map.h"
 #include "base/text/plural.h"
@@ -190,7 +191,7 @@ static int compare_nodes(const void *left, const void *right, void *argument)
     memcpy(&y, right, sizeof y);
     uint64_t a = sum_at(&snd_heaps_node(by->heaps, x)->sums, by->metric->offset);
     uint64_t b = sum_at(&snd_heaps_node(by->heaps, y)->sums, by->metric->offset);
-    return a != b ? (a < b ? 1 : -1) : (x > y) - (x < y);
+    return SND_ORDER(SND_FALLING(a, b), SND_RISING(x, y));
 }
 
 static bool is_shown(const struct page *page, uint32_t node)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
 #include "read/file/scale.h"
 #include "view/network/modules_view.h"
 
@@ -52,9 +53,7 @@ static int compare_kinds(const void *left, const void *right)
     int64_t            a = snd_add(x->forward_ns, x->backward_ns);
     int64_t            b = snd_add(y->forward_ns, y->backward_ns);
 
-    if (x->depth != y->depth)
-        return (x->depth > y->depth) - (x->depth < y->depth);
-    return (a < b) - (a > b);
+    return SND_ORDER(SND_RISING(x->depth, y->depth), SND_FALLING(a, b));
 }
 
 static void add_row(struct snd_doc *doc, const struct kind *k, int64_t passes, int64_t whole_ns)
@@ -102,7 +101,7 @@ SND_VIEW_BUILD(snd_view_depths)
         k->flops += m->flops;
         backward |= m->backward_ns > 0;
     }
-    qsort(kinds, count, sizeof *kinds, compare_kinds);
+    snd_sort(kinds, count, sizeof *kinds, compare_kinds);
     const struct sonde_module *root = sonde_modules_node(modules, 0);
     uint64_t                   passes = sonde_modules_passes(modules);
     for (size_t i = 0; i < count; i++)

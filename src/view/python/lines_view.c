@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/data/sort.h"
 #include "base/text/buf.h"
 #include "base/text/utf8.h"
 #include "view/render/format.h"
@@ -257,9 +258,7 @@ static int compare_time(const void *left, const void *right)
 {
     const struct by_time *x = left, *y = right;
 
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
-    return (x->function > y->function) - (x->function < y->function);
+    return SND_ORDER(SND_RISING(x->time_ns, y->time_ns), SND_RISING(x->function, y->function));
 }
 
 /* As registered, or the longest last, as line_profiler sorts. */
@@ -273,7 +272,7 @@ static struct order *make_order(const struct sonde_lines *lines, bool sorted)
         for (uint32_t i = 0; i < count; i++)
             times[i] = (struct by_time){ sonde_lines_function(lines, i)->time_ns, i };
         if (sorted)
-            qsort(times, count, sizeof *times, compare_time);
+            snd_sort(times, count, sizeof *times, compare_time);
         for (size_t i = 0; i < count; i++)
             order->functions[i] = times[i].function;
         order->count = count;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
+#include "base/text/compare.h"
 #include "base/text/buf.h"
 #include "base/text/nearest.h"
 #include "view/python/pstats.h"
@@ -99,14 +101,8 @@ static enum sonde_status read_keys(const char *words, enum column *columns, size
 
 int snd_pstats_compare(struct sonde_text x, struct sonde_text y)
 {
-    size_t least = x.length < y.length ? x.length : y.length;
-    int    sign = least ? memcmp(x.bytes, y.bytes, least) : 0;
-
-    return sign ? sign : (x.length > y.length) - (x.length < y.length);
+    return snd_order_at(x.bytes, x.length, y.bytes, y.length);
 }
-
-#define RISING(x, y) (((x) > (y)) - ((x) < (y)))
-#define FALLING(x, y) RISING(y, x)
 
 static int compare_column(const struct sorted *x, const struct sorted *y, enum column column)
 {
@@ -114,17 +110,17 @@ static int compare_column(const struct sorted *x, const struct sorted *y, enum c
 
     switch (column) {
     case PRIMITIVE:
-        return FALLING(a->primitive_calls, b->primitive_calls);
+        return SND_FALLING(a->primitive_calls, b->primitive_calls);
     case CALLS:
-        return FALLING(a->calls, b->calls);
+        return SND_FALLING(a->calls, b->calls);
     case SELF:
-        return FALLING(a->self_ns, b->self_ns);
+        return SND_FALLING(a->self_ns, b->self_ns);
     case TOTAL:
-        return FALLING(a->total_ns, b->total_ns);
+        return SND_FALLING(a->total_ns, b->total_ns);
     case FILE_NAME:
         return snd_pstats_compare(a->file, b->file);
     case LINE:
-        return RISING(a->line, b->line);
+        return SND_RISING(a->line, b->line);
     case NAME:
         return snd_pstats_compare(a->name, b->name);
     case STANDARD_NAME:
@@ -144,7 +140,7 @@ static int compare(const void *left, const void *right)
             return sign;
     }
     int sign = strcmp(x->standard_name, y->standard_name);
-    return sign ? sign : RISING(x->index, y->index);
+    return sign ? sign : SND_RISING(x->index, y->index);
 }
 
 void snd_pstats_name(const struct sonde_function *f, struct sonde_buffer *name)
@@ -204,7 +200,7 @@ enum sonde_status snd_pstats_sort(const struct sonde_functions *functions, const
     if (st == SONDE_OK && !make_rows(functions, rows, count, columns, column_count, &text))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for sorting %zu functions", count);
     if (st == SONDE_OK) {
-        qsort(rows, count, sizeof *rows, compare);
+        snd_sort(rows, count, sizeof *rows, compare);
         p->count = count;
         for (size_t i = 0; i < count; i++)
             p->order[i] = rows[i].index;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/sort.h"
 #include "base/text/buf.h"
 #include "base/text/plural.h"
 #include "base/text/utf8.h"
@@ -151,7 +152,7 @@ static int compare_related(const void *left, const void *right)
     int                   sign = snd_pstats_compare(x->function->file, y->function->file);
 
     if (sign == 0)
-        sign = (x->function->line > y->function->line) - (x->function->line < y->function->line);
+        sign = SND_RISING(x->function->line, y->function->line);
     return sign ? sign : snd_pstats_compare(x->function->name, y->function->name);
 }
 
@@ -171,7 +172,7 @@ static size_t find_related(const struct page *page, const struct sonde_function 
             related[count++] = (struct related){ call, sonde_functions_row(page->functions, other),
                                                  other };
     }
-    qsort(related, count, sizeof *related, compare_related);
+    snd_sort(related, count, sizeof *related, compare_related);
     return count;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/data/sort.h"
+#include "base/text/compare.h"
 #include "base/text/buf.h"
 #include "base/text/nearest.h"
 
@@ -161,15 +163,12 @@ static int compare_numbers(double x, double y)
     /* What is not a number sorts last. */
     if (isnan(x) || isnan(y))
         return (int)isnan(x) - (int)isnan(y);
-    return (x < y) - (x > y);
+    return SND_FALLING(x, y);
 }
 
 static int compare_text(struct sonde_text x, struct sonde_text y)
 {
-    size_t least = x.length < y.length ? x.length : y.length;
-    int    sign = least ? memcmp(y.bytes, x.bytes, least) : 0;
-
-    return sign ? sign : (x.length < y.length) - (x.length > y.length);
+    return snd_order_at(y.bytes, y.length, x.bytes, x.length);
 }
 
 static int compare_rows(const void *left, const void *right, void *column)
@@ -187,8 +186,8 @@ static int compare_rows(const void *left, const void *right, void *column)
     else if (is_real(kind))
         sign = compare_numbers(x->key.real, y->key.real);
     else
-        sign = (x->key.number < y->key.number) - (x->key.number > y->key.number);
-    return sign ? sign : (x->row > y->row) - (x->row < y->row);
+        sign = SND_FALLING(x->key.number, y->key.number);
+    return sign ? sign : SND_RISING(x->row, y->row);
 }
 
 /* Puts the rows that are kept into the order. */

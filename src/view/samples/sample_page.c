@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/data/sort.h"
 #include "read/said/trace_metadata.h"
 #include "snd_config.h"
 #include "view/render/format.h"
@@ -183,7 +184,7 @@ static int by_gil(const void *a, const void *b)
     const struct sonde_sample_thread *x = *(const struct sonde_sample_thread *const *)a,
                                      *y = *(const struct sonde_sample_thread *const *)b;
 
-    return (x->gil_ns < y->gil_ns) - (x->gil_ns > y->gil_ns);
+    return SND_FALLING(x->gil_ns, y->gil_ns);
 }
 
 static void put_holder(const struct snd_doc *doc, const struct sonde_sample_thread *t,
@@ -222,7 +223,7 @@ static void put_holders(const struct snd_doc *doc, const struct whole *whole, st
         snd_out_fail(out, ENOMEM);
         return;
     }
-    qsort(order, count, sizeof *order, by_gil);
+    snd_sort(order, count, sizeof *order, by_gil);
     snd_number_fixed(number, 3, (double)held_ns / 1e9);
     snd_out_format(out, "GIL:     held for %s s", number);
     snd_number_fixed(number, 3, ((double)whole->last_ns - (double)whole->first_ns) / 1e9);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "model/samples/sample_lines.h"
 #include "read/file/scale.h"
 #include "sonde/tensorlines.h"
@@ -221,16 +222,14 @@ static int compare_lines(const void *left, const void *right)
 {
     const struct line *x = left, *y = right;
 
-    if (x->file != y->file)
-        return x->file < y->file ? -1 : 1;
-    return (x->line > y->line) - (x->line < y->line);
+    return SND_ORDER(SND_RISING(x->file, y->file), SND_RISING(x->line, y->line));
 }
 
 static int compare_spans(const void *left, const void *right)
 {
     const struct span *x = left, *y = right;
 
-    return (x->file > y->file) - (x->file < y->file);
+    return SND_RISING(x->file, y->file);
 }
 
 /* The file with most time first, then with most bytes. */
@@ -238,11 +237,8 @@ static int compare_files(const void *left, const void *right)
 {
     const struct file *x = left, *y = right;
 
-    if (x->time_ns != y->time_ns)
-        return x->time_ns > y->time_ns ? -1 : 1;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
+    return SND_ORDER(SND_FALLING(x->time_ns, y->time_ns), SND_FALLING(x->bytes, y->bytes),
+                     SND_RISING(x->number, y->number));
 }
 
 /* Lines of several sources, or of several functions, that are one line of a file. */
@@ -271,9 +267,8 @@ static void sort_all(struct source *s)
 {
     if (s->line_count == 0)
         return;
-    qsort(s->lines, s->line_count, sizeof *s->lines, compare_lines);
-    if (s->span_count > 0)
-        qsort(s->spans, s->span_count, sizeof *s->spans, compare_spans);
+    snd_sort(s->lines, s->line_count, sizeof *s->lines, compare_lines);
+    snd_sort(s->spans, s->span_count, sizeof *s->spans, compare_spans);
     merge_lines(s);
     for (uint32_t i = s->line_count; i-- > 0;) {
         s->files[s->lines[i].file].first_line = i;
@@ -283,7 +278,7 @@ static void sort_all(struct source *s)
         s->files[s->spans[i].file].first_span = i;
         s->files[s->spans[i].file].span_count++;
     }
-    qsort(s->files, s->names.count, sizeof *s->files, compare_files);
+    snd_sort(s->files, s->names.count, sizeof *s->files, compare_files);
 }
 
 /* -------------------------------------------------------------------- rows */

@@ -2,6 +2,7 @@
 /* The steps view: one row per step, and the spread of their durations. */
 #include <stdlib.h>
 
+#include "base/data/sort.h"
 #include "model/summary/summary.h"
 #include "view/render/view.h"
 
@@ -21,7 +22,7 @@ static int compare_ns(const void *left, const void *right)
 {
     const int64_t *x = left, *y = right;
 
-    return (*x > *y) - (*x < *y);
+    return SND_RISING(*x, *y);
 }
 
 static enum sonde_status add_spread(struct snd_doc *doc, struct sonde_error *err)
@@ -40,7 +41,7 @@ static enum sonde_status add_spread(struct snd_doc *doc, struct sonde_error *err
         ns[count] = row->duration_ns;
         sum += (double)ns[count++];
     }
-    qsort(ns, count, sizeof *ns, compare_ns);
+    snd_sort(ns, count, sizeof *ns, compare_ns);
     snd_doc_total(doc, "steps", "Steps", SND_COUNT, snd_cell_number((int64_t)steps));
     if (count > 0) {
         int64_t low = ns[(count - 1) / 2], high = ns[count / 2];
