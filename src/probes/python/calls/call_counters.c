@@ -3,8 +3,8 @@
  * probes/python/calls/call_counters.c - counters of the thread for each function: `sonde run --per-function`.
  *
  * Read at a call's begin before its start time, and at its end after its end time: the cost of
- * reading is charged to the caller. A call that is still open at the stop and belongs to another
- * thread gets none. Only the process has counters; sessions do not.
+ * reading is charged to the caller; making room for it, which touches pages, to nobody. A call that is still open at
+ * the stop and belongs to another thread gets none. Only the process has counters; sessions do not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,7 @@ struct snd_calls_counters {
     uint64_t *(*words)[MOST];
     uint32_t level_room, function_room;
     uint32_t epoch; /* of the words */
+    bool     grew;  /* since it was last looked at */
 };
 
 void snd_calls_counters_free_(struct snd_calls_thread *t)
@@ -51,16 +52,39 @@ static bool make_levels(struct snd_calls_counters *c, uint32_t depth)
     return true;
 }
 
+/* What counters rose by since `before` is no call's: the open ones, as far as `depth`, begin that much later. */
+static void leave_out(struct snd_calls_counters *c, uint32_t depth, const uint64_t before[MOST])
+{
+    uint64_t now[MOST];
+    uint32_t count = sonde_thread_counters(now);
+
+    for (uint32_t i = 1; i <= depth && i < c->level_room; i++)
+        for (uint32_t k = 0; k < count && c->levels[i].read; k++)
+            c->levels[i].start[k] += now[k] > before[k] ? now[k] - before[k] : 0;
+    c->grew = false;
+}
+
+static bool make_room(struct snd_calls_thread *t)
+{
+    uint64_t before[MOST] = { 0 };
+    bool     counted = sonde_thread_counters(before) > 0;
+
+    if (!t->counters)
+        t->counters = calloc(1, sizeof *t->counters);
+    if (!t->counters || !make_levels(t->counters, t->depth))
+        return false;
+    if (counted)
+        leave_out(t->counters, t->depth - 1, before);
+    return true;
+}
+
 void snd_calls_counters_begin_(struct snd_calls_thread *t)
 {
     if (t->owner || t != snd_calls_self_)
         return;
-    if (!t->counters)
-        t->counters = calloc(1, sizeof *t->counters);
-    struct snd_calls_counters *c = t->counters;
-    if (!c || (t->depth >= c->level_room && !make_levels(c, t->depth)))
+    if ((!t->counters || t->depth >= t->counters->level_room) && !make_room(t))
         return;
-    struct level *level = &c->levels[t->depth];
+    struct level *level = &t->counters->levels[t->depth];
     memset(level->inner, 0, sizeof level->inner);
     level->read = sonde_thread_counters(level->start) > 0;
 }
@@ -94,6 +118,7 @@ static uint64_t *words_of(struct snd_calls_counters *c, uint32_t function, uint3
         ((function >= c->function_room || c->epoch != epoch) && !make_words(c, function)))
         return NULL;
     uint64_t **words = &c->words[function][counter];
+    c->grew |= !*words;
     if (!*words)
         *words = sonde_tally(SONDE_TALLY_FUNCTION_COUNTERS, snd_calls_frame_(function), counter,
                              SND_FUNCTION_COUNTERS_WORDS);
@@ -121,6 +146,8 @@ void snd_calls_counters_end_(struct snd_calls_thread *t, const struct snd_calls_
         if (entry->outermost)
             words[SND_FUNCTION_COUNTERS_TOTAL] += rise;
     }
+    if (c->grew)
+        leave_out(c, t->depth, now);
 }
 
 void snd_calls_counters_renew_(struct snd_calls_thread *t)
