@@ -169,8 +169,19 @@ def demangle(names):
     def ask_binutils(mangled):
         return subprocess.run(["c++filt"], input="\n".join(mangled), capture_output=True, text=True, check=True).stdout.splitlines()
     shown = ask_binutils(names)
-    without = ask_binutils([re.sub(r"Q\d+\w+$", "", name) if name.startswith("_Z") else name for name in shown])
-    return [cut if name.startswith("_Z") and not cut.startswith("_Z") else name for name, cut in zip(shown, without)]
+    cuts = {name: [name[:at] for at in range(len(name) - 1, 1, -1) if name[at] == "Q"] for name in shown if name.startswith("_Z")}
+    parts = [part for own in cuts.values() for part in own]
+    readable = {part: text for part, text in zip(parts, ask_binutils(parts)) if text != part}
+    return [next((readable[part] for part in cuts.get(name, ()) if part in readable), name) for name in shown]
+
+
+def first_aliases(program):
+    """{name: the first of its function's names}. gcc 16 gives functions with a C++20 constraint a second one without it:
+    DWARF has the one, llvm takes the other from the symbol table."""
+    groups = [sorted(names) for _, _, names in symbols_of(program)]
+    shown = iter(demangle([name for group in groups for name in group]))
+    groups = [sorted(next(shown) for _ in group) for group in groups]
+    return {name: group[0] for group in groups for name in group}
 
 
 def addr2line(program, addresses, tool="addr2line"):
@@ -196,10 +207,12 @@ def addr2line(program, addresses, tool="addr2line"):
     return answers
 
 
-def compare(program, addresses, peer, skip=lambda address, peer: False):
+def compare(program, addresses, peer, skip=lambda address, peer: False, aliases=None):
+    def known(frames):
+        return [((aliases or {}).get(name, name), *place) for name, *place in frames]
     answers, counts = ask(program, addresses)
     differ = [(hex(a), ours, theirs) for a, ours, theirs in zip(addresses, answers, peer)
-              if ours != theirs and not skip(a, theirs)]
+              if known(ours) != known(theirs) and not skip(a, theirs)]
     assert not differ, (len(differ), differ[:5])
     return answers, counts
 
@@ -220,7 +233,8 @@ def test_functions_inlined_ones_and_lines_are_those_of_addr2line(tmp_path, langu
     if not shutil.which(tool):
         pytest.skip(f"{tool} is not installed")
     peer = addr2line(program, addresses, tool)
-    answers, counts = compare(program, addresses, peer, lambda a, theirs: "/" not in theirs[0][1])
+    aliases = first_aliases(program) if language == "cc" else {}
+    answers, counts = compare(program, addresses, peer, lambda a, theirs: "/" not in theirs[0][1], aliases)
     assert counts["failed"] == counts["without_libdw"] == 0
     if variant != "debug":
         assert max(map(len, answers)) >= 3
