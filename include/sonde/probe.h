@@ -198,6 +198,13 @@ SONDE_API void sonde_end_key(uint64_t key);
 SONDE_API void sonde_link(uint32_t kind, bool arrives, uint64_t id);
 
 /*
+ * An event of any kind of format/events.def that has no call of its own: its `count` words after the
+ * first, which has the time. Ids among its fields are of sonde_intern(), sonde_intern_stack(), ..
+ * False: there is no such kind, it has another number of words, or begins or ends ranges.
+ */
+SONDE_API bool sonde_put(uint8_t kind, const uint64_t *fields, size_t count);
+
+/*
  * Samplers. sonde_thread_of: the id of a thread of this process (or, by an observer of another
  * process, of that one), by which samples name it; `name` is its new name, NULL: as it was.
  * 0 when nothing records or there is no room.

@@ -163,7 +163,6 @@ static bool has_time(uint8_t kind)
     static const uint8_t timed[256] = {
 #define SND_EVENT(name, code, words, timed, summary) [SND_KIND(code, words)] = timed,
 #include "format/events.def"
-#undef SND_EVENT
     };
 
     return timed[kind];

@@ -153,7 +153,6 @@ static_assert(sizeof(struct snd_chunk_header) == SND_CHUNK_HEADER_SIZE, "chunk h
 enum snd_event_kind {
 #define SND_EVENT(name, code, words, timed, summary) SND_EV_##name = SND_KIND(code, words),
 #include "format/events.def"
-#undef SND_EVENT
 };
 
 enum snd_attr_key {

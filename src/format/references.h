@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format/references.h - where records and events refer to records, and of which type those are.
+ * format/references.h - where records and events refer to records, and of which type those are;
+ * fields of events.
  *
  * Layer: format (no I/O, no state).
  */
@@ -14,9 +15,8 @@
 #include "format/layout.h"
 
 struct snd_reference {
-    uint8_t  from; /* enum snd_record_type, or the kind of an event */
-    uint8_t  to;   /* enum snd_record_type */
-    uint16_t at; /* of the u32: byte of the payload; for an event, half of a word from its first */
+    uint8_t  from, to; /* enum snd_record_type */
+    uint16_t at;       /* of the u32: byte of the payload */
 };
 
 /* Fields of records that are ids. */
@@ -39,18 +39,53 @@ static const struct snd_reference snd_record_references[] = {
 };
 #define SND_RECORD_REFERENCES SND_COUNT_OF(snd_record_references)
 
-/* Fields of events that are ids. Attributes: attrs.def. */
-static const struct snd_reference snd_event_references[] = {
-    { SND_EV_BEGIN, SND_REC_STRING, 2 },      { SND_EV_BEGIN, SND_REC_SHAPES, 3 },
-    { SND_EV_SPAN, SND_REC_STRING, 2 },       { SND_EV_CALL, SND_REC_CALL, 2 },
-    { SND_EV_SAMPLE, SND_REC_STACK, 2 },      { SND_EV_MARK, SND_REC_STACK, 3 },
-    { SND_EV_SAMPLE_RUN, SND_REC_STACK, 2 },  { SND_EV_FUNCTION, SND_REC_FRAME, 2 },
-    { SND_EV_DEVICE, SND_REC_WORK, 2 },       { SND_EV_DEVICE, SND_REC_QUEUE, 3 },
-    { SND_EV_DEVICE_NODE, SND_REC_WORK, 2 },  { SND_EV_DEVICE_NODE, SND_REC_QUEUE, 3 },
-    { SND_EV_DEVICE_SHORT, SND_REC_WORK, 2 }, { SND_EV_DEVICE_SHORT, SND_REC_QUEUE, 5 },
-    { SND_EV_API, SND_REC_STRING, 2 },
+/* Fields of events (events.def). Attributes: attrs.def. */
+enum snd_field_form {
+    SND_FORM_STRING = SND_REC_STRING,
+    SND_FORM_SHAPES = SND_REC_SHAPES,
+    SND_FORM_FRAME = SND_REC_FRAME,
+    SND_FORM_STACK = SND_REC_STACK,
+    SND_FORM_CALL = SND_REC_CALL,
+    SND_FORM_QUEUE = SND_REC_QUEUE,
+    SND_FORM_WORK = SND_REC_WORK,
+    SND_FORM_U32 = SND_REC_TYPES, /* from here on it is no id */
+    SND_FORM_U64,
+    SND_FORM_F64,
+    SND_FORM_FLAG,
 };
-#define SND_EVENT_REFERENCES SND_COUNT_OF(snd_event_references)
+
+struct snd_event_field {
+    const char *name;
+    uint8_t     kind; /* enum snd_event_kind */
+    uint8_t     form; /* enum snd_field_form */
+    uint8_t     at;   /* half of a word, from the first word on */
+};
+
+static const struct snd_event_field snd_event_fields[] = {
+#define SND_EVENT_FIELD(event, name, at, form) { #name, SND_EV_##event, SND_FORM_##form, at },
+#include "format/events.def"
+};
+#define SND_EVENT_FIELDS SND_COUNT_OF(snd_event_fields)
+
+/* A field's value: 32 bits, or the 64 of U64 and F64. */
+static inline uint64_t snd_event_field_read(const struct snd_event_field *field,
+                                            const uint64_t               *words)
+{
+    uint64_t word = words[field->at / 2];
+
+    if (field->form == SND_FORM_U64 || field->form == SND_FORM_F64)
+        return word;
+    return (uint32_t)(word >> field->at % 2 * 32);
+}
+
+/* Puts another id in the place of the one that the field has. */
+static inline void snd_event_field_replace(const struct snd_event_field *field, uint64_t *words,
+                                           uint32_t id)
+{
+    uint64_t old = snd_event_field_read(field, words);
+
+    words[field->at / 2] ^= (old ^ id) << field->at % 2 * 32;
+}
 
 /* The type of record that an attribute's value is the id of, in its low half; 0: it is a number. */
 static inline uint8_t snd_attr_reference(uint8_t key)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A newcomer's path: an exporter, a view, a command and a probe are added as CONTRIBUTING.md says.
+"""A newcomer's path: an exporter, a view, a command, a probe and an event are added as CONTRIBUTING.md says.
 
 Each is added in a copy of the tree, by writing to the places that its row of the table names: to
 all of them, and to no other. The copy is built, its goldens are accepted, its checks must pass, and
-each of the four must work.
+each of the five must work.
 """
 import json
 import os
@@ -224,7 +224,50 @@ def test_injected(tmp_path):
     "man/sonde-run.1": Line(".It Fl p , Fl -print", ".It Fl -injected-toy\na toy, marked when called\n"),
 }
 
-ADDED = {"an exporter": EXPORTER, "a view": VIEW, "a command": COMMAND, "a probe": PROBE}
+# An event that the second probe records, with a field of each form that export shows in its own way.
+EVENT = {
+    "src/probes/injected/injected.c": [
+        Line("SONDE_API", '#include "format/fields.h"\n#include "format/layout.h"\n'),
+        Line("return 1;", """\
+    uint32_t seen = sonde_intern("a toy was seen", 14);
+    uint64_t fields[] = { SND_PAIR(seen, 1), SND_PAIR(sonde_intern_stack(0, sonde_intern_frame(seen, 0, 7)), 3),
+                          UINT64_MAX, 0x3fe0000000000000 /* 0.5 */ };
+    if (!sonde_put(SND_EV_TOY, fields, 4))
+        return 0;
+"""),
+    ],
+    "src/format/events.def": [
+        Line("SND_EVENT(ATTR,", 'SND_EVENT(TOY, 3, 5, 1, "a toy was seen: name, whether it is new, stack, how many, size, share")\n'),
+        Line("/* clang-format on */", """\
+SND_EVENT_FIELD(TOY, name, 2, STRING)
+SND_EVENT_FIELD(TOY, is_new, 3, FLAG)
+SND_EVENT_FIELD(TOY, stack, 4, STACK)
+SND_EVENT_FIELD(TOY, toys, 5, U32)
+SND_EVENT_FIELD(TOY, size, 6, U64)
+SND_EVENT_FIELD(TOY, share, 8, F64)
+"""),
+    ],
+    "docs/FORMAT.md": Line("| ATTR 0x02 |", "| TOY 0x83 | 5 | u32 name, u32 1 if it is new; u32 stack, u32 toys; u64 size; f64 share |\n"),
+    "tests/e2e/test_event.py": """\
+import json
+import sys
+
+from test_injected import CUDA
+from test_toy import sonde
+
+
+def test_event(tmp_path):
+    trace = str(tmp_path / "t.sonde")
+    sonde("run", "--injected-toy", "-o", trace, "--", sys.executable, "-S", "-c", CUDA)
+    event, = (e for e in json.loads(sonde("export", trace, "--to", "json", "-o", "-"))["events"] if e["kind"] == "toy")
+    frame, = event.pop("stack")
+    assert (frame["function"], frame["line"]) == ("a toy was seen", 7)
+    del event["thread"], event["time_ns"]
+    assert event == {"kind": "toy", "name": "a toy was seen", "is_new": True, "toys": 3, "size": 2**64 - 1, "share": 0.5}
+""",
+}
+
+ADDED = {"an exporter": EXPORTER, "a view": VIEW, "a command": COMMAND, "a probe": PROBE, "an event": EVENT}
 
 
 # ------------------------------------------------------------------------------ the path
@@ -247,7 +290,7 @@ def copy_tree(to):
     if page.exists():  # as a release archive has it: nothing that is added here is of the page
         (to / "report/built").mkdir(exist_ok=True)
         shutil.copy(page, to / "report/built")
-    for kind, files in [*ADDED.items(), ("the second probe", INJECTED)]:
+    for kind, files in [("the second probe", INJECTED), *ADDED.items()]:
         for path, what in files.items():
             (to / path).parent.mkdir(exist_ok=True)
             if isinstance(what, str):
@@ -299,6 +342,7 @@ def test_what_was_added_works(tmp_path):
     run(tree / "tests/golden/check_tables", sonde, tree / "build/tests/golden/golden_tables", tree, cwd=tree)
     run(tree / "tests/golden/check_keys", sonde, tree / "build/tests/gen/gen", tree / "man/sonde-report.1", cwd=tree)
     run(tree / "tools/check_layers", tree, cwd=tree)
+    run(tree / "tools/check_schema", tree, cwd=tree)
     for case in ("export-toy", "view-toy"):
         assert "\na toy" in (tree / "tests/golden" / case / "expected").read_text()
     assert "\na toy, a toy\n" in (tree / "tests/golden/command-toy/expected").read_text()
@@ -316,7 +360,7 @@ def test_what_was_added_works(tmp_path):
     env = {**os.environ, "SONDE": str(sonde), "SONDE_PYTHON": str(package),
            "LD_LIBRARY_PATH": str(tree / "build/src")}
     run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/e2e/test_toy.py",
-        "tests/e2e/test_injected.py", cwd=tree, env=env)
+        "tests/e2e/test_injected.py", "tests/e2e/test_event.py", cwd=tree, env=env)
     doctor = run(sonde, "doctor", cwd=tree, env=env)
     assert re.search(r"^toy +ok +--toy loads", doctor, re.M)
     assert re.search(r"^injected-toy +ok +--injected-toy loads", doctor, re.M)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "format/fields.h"
 #include "format/layout.h"
 #include "read/reader.h"
 #include "sonde/layers.h"
@@ -62,6 +63,8 @@ static void one_round(unsigned thread, unsigned i, uint32_t early)
         .start = now,
         .end = sonde_clock(),
         .id = i + 1 });
+    const uint64_t mark = SND_PAIR(intern("mark", thread, i), stack);
+    assert_true(sonde_put(SND_EV_MARK, &mark, 1));
 }
 
 static void *work(void *argument)
@@ -116,7 +119,7 @@ static void record(const char *name)
 
 struct seen {
     struct sonde_trace *trace;
-    uint64_t            ranges, calls, early, modules, samples, functions, shapes, stacks;
+    uint64_t            ranges, calls, early, modules, samples, functions, shapes, stacks, marks;
     unsigned            last;
 };
 
@@ -190,6 +193,10 @@ static bool on_event(const struct sonde_event *event, void *user)
     } else if (event->kind == SONDE_EVENT_SAMPLE) {
         check_stack(seen, event->process, event->sample.stack);
         seen->samples++;
+    } else if (event->kind == SONDE_EVENT_MARK) {
+        check_text(sonde_trace_string(seen->trace, event->process, event->mark.name), "mark");
+        check_stack(seen, event->process, event->mark.stack);
+        seen->marks++;
     } else if (event->kind == SONDE_EVENT_FUNCTION) {
         assert_true(sonde_trace_frame(seen->trace, event->process, event->function.frame, &frame));
         check_text(frame.function, "function");
@@ -226,7 +233,8 @@ static struct seen look(const char *file)
     sonde_trace_close(seen.trace);
     assert_int_equal(seen.last, ROUNDS - 1);
     assert_true(seen.ranges > 100 && seen.calls > 100 && seen.early > 100 && seen.modules > 100);
-    assert_true(seen.samples > 100 && seen.functions > 100 && seen.stacks > seen.samples);
+    assert_true(seen.samples > 100 && seen.functions > 100 && seen.marks > 100);
+    assert_true(seen.stacks > seen.samples + seen.marks);
     return seen;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record/thread/mark.c: values at the edges of the fields that events have for them. */
 #include "base/count_of.h"
+#include "format/fields.h"
 #include "format/layout.h"
 #include "unit/recorded.h"
 
@@ -192,12 +193,49 @@ static void test_run_backwards(void **state)
     sonde_trace_close(trace);
 }
 
+/* An event by its words is read as if its own call had recorded it; what is none is refused. */
+static void test_put(void **state)
+{
+    static const struct {
+        uint8_t kind;
+        size_t  words;
+    } refused[] = {
+        { SND_EV_LINK, 1 },     { SND_EV_LINK, 3 },   { SND_EV_BEGIN, 1 },
+        { SND_EV_SPAN, 1 },     { SND_EV_CALL, 1 },   { SND_EV_API, 2 },
+        { SND_EV_END, 0 },      { SND_EV_END_AT, 1 }, { SND_EV_GAP, 1 },
+        { SND_EV_THREAD, 1 },   { SND_EV_NAME, 7 },   { SND_EV_RECORD, 7 },
+        { SND_EV_ATTR, 0 },     { SND_EV_ATTR64, 1 }, { SND_EV_RECORD_SHORT, 3 },
+        { SND_KIND(31, 3), 2 },
+    };
+    const uint64_t       words[8] = { SND_PAIR(2, 1), 77 };
+    struct sonde_options options = recorded_options("put.sonde");
+    struct seen          seen;
+
+    (void)state;
+    assert_true(sonde_put(SND_EV_LINK, words, 2)); /* nothing records */
+    recorded_start(&options);
+    assert_true(sonde_put(SND_EV_LINK, words, 2));
+    sonde_link(2, true, 77);
+    for (size_t i = 0; i < SND_COUNT_OF(refused); i++)
+        assert_false(sonde_put(refused[i].kind, words, refused[i].words));
+    struct sonde_trace *trace = stop_and_look("put.sonde", &seen);
+    assert_int_equal(seen.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(seen.list[i].kind, SONDE_EVENT_LINK);
+        assert_int_equal(seen.list[i].link.kind, 2);
+        assert_true(seen.list[i].link.arrives);
+        assert_int_equal(seen.list[i].link.id, 77);
+    }
+    assert_true(seen.list[0].time_ns <= seen.list[1].time_ns);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attributes),           cmocka_unit_test(test_flops),
         cmocka_unit_test(test_call_without_a_place), cmocka_unit_test(test_long_samples),
-        cmocka_unit_test(test_run_backwards),
+        cmocka_unit_test(test_run_backwards),        cmocka_unit_test(test_put),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

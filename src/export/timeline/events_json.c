@@ -10,9 +10,9 @@
 #include "base/text/json.h"
 #include "export/common/exporter.h"
 #include "export/timeline/torch_tensors.h"
-#include "format/layout.h"
+#include "format/references.h"
 #include "read/said/trace_facts.h"
-#include "read/reader.h"
+#include "read/walk/trace_walk.h"
 #include "sonde/model.h"
 
 struct dump {
@@ -20,6 +20,7 @@ struct dump {
     struct snd_out     *out;
     struct snd_json     json;
     struct sonde_buffer text;
+    struct snd_visitor  visitor;
 };
 
 static void put_value(struct dump *dump, uint32_t process, const struct snd_fact *fact,
@@ -122,23 +123,23 @@ static void put_thread(struct dump *dump, uint32_t index)
     snd_json_end(json);
 }
 
-static void put_name(struct dump *dump, const struct sonde_event *event, uint32_t id)
+static void put_text(struct dump *dump, uint32_t process, const char *key, uint64_t id)
 {
-    struct sonde_text name = sonde_trace_string(dump->trace, event->process, id);
+    struct sonde_text text = sonde_trace_string(dump->trace, process, (uint32_t)id);
 
-    snd_json_string(&dump->json, "name", name.bytes, name.length);
+    snd_json_string(&dump->json, key, text.bytes, text.length);
 }
 
-static void put_stack(struct dump *dump, const struct sonde_event *event, uint64_t stack)
+static void put_stack(struct dump *dump, uint32_t process, const char *key, uint64_t stack)
 {
     struct sonde_frame frames[256];
     size_t             room = SND_COUNT_OF(frames), count = 0;
 
     if (stack <= UINT32_MAX)
-        count = sonde_trace_stack(dump->trace, event->process, (uint32_t)stack, frames, room);
+        count = sonde_trace_stack(dump->trace, process, (uint32_t)stack, frames, room);
     if (count == 0)
         return;
-    snd_json_array(&dump->json, "stack");
+    snd_json_array(&dump->json, key);
     for (size_t i = 0; i < count && i < room; i++) {
         snd_json_object(&dump->json, NULL);
         snd_json_string(&dump->json, "function", frames[i].function.bytes,
@@ -152,51 +153,18 @@ static void put_stack(struct dump *dump, const struct sonde_event *event, uint64
     snd_json_end(&dump->json);
 }
 
-static void put_shapes(struct dump *dump, const struct sonde_event *event, uint64_t shapes)
+static void put_shapes(struct dump *dump, uint32_t process, const char *key, uint64_t shapes)
 {
     if (shapes > UINT32_MAX ||
-        !snd_tensors_text(dump->trace, event->process, (uint32_t)shapes, &dump->text))
+        !snd_tensors_text(dump->trace, process, (uint32_t)shapes, &dump->text))
         return;
     if (snd_json_is_int_lists(dump->text.bytes, dump->text.length))
-        snd_json_raw(&dump->json, "shapes", dump->text.bytes, dump->text.length);
+        snd_json_raw(&dump->json, key, dump->text.bytes, dump->text.length);
     else
-        snd_json_string(&dump->json, "shapes", dump->text.bytes, dump->text.length);
+        snd_json_string(&dump->json, key, dump->text.bytes, dump->text.length);
 }
 
 /* --------------------------------------------------- members by event kind */
-
-static void put_begin(struct dump *dump, const struct sonde_event *event)
-{
-    put_name(dump, event, event->begin.name);
-    put_shapes(dump, event, event->begin.shapes);
-}
-
-static void put_end(struct dump *dump, const struct sonde_event *event)
-{
-    (void)dump;
-    (void)event;
-}
-
-static void put_end_at(struct dump *dump, const struct sonde_event *event)
-{
-    snd_json_uint(&dump->json, "inner", event->end_at.inner);
-}
-
-static void put_end_key(struct dump *dump, const struct sonde_event *event)
-{
-    snd_json_uint(&dump->json, "key", event->end_key.key);
-}
-
-static void put_mark(struct dump *dump, const struct sonde_event *event)
-{
-    put_name(dump, event, event->mark.name);
-    put_stack(dump, event, event->mark.stack);
-}
-
-static void put_step(struct dump *dump, const struct sonde_event *event)
-{
-    snd_json_uint(&dump->json, "number", event->step.number);
-}
 
 static void put_gap(struct dump *dump, const struct sonde_event *event)
 {
@@ -207,25 +175,12 @@ static void put_gap(struct dump *dump, const struct sonde_event *event)
         snd_json_uint(&dump->json, "ends_lost", event->gap.ends);
 }
 
-static void put_counter(struct dump *dump, const struct sonde_event *event)
-{
-    put_name(dump, event, event->counter.name);
-    snd_json_real(&dump->json, "value", event->counter.value);
-}
-
-static void put_link(struct dump *dump, const struct sonde_event *event)
-{
-    snd_json_uint(&dump->json, "link_kind", event->link.kind);
-    snd_json_bool(&dump->json, "arrives", event->link.arrives);
-    snd_json_uint(&dump->json, "id", event->link.id);
-}
-
 static void put_sample(struct dump *dump, const struct sonde_event *event)
 {
     snd_json_uint(&dump->json, "covered_ns", event->sample.covered_ns);
     snd_json_uint(&dump->json, "samples", event->sample.count);
     snd_json_uint(&dump->json, "state", event->sample.state);
-    put_stack(dump, event, event->sample.stack);
+    put_stack(dump, event->process, "stack", event->sample.stack);
 }
 
 static void put_memory(struct dump *dump, const struct sonde_event *event)
@@ -260,20 +215,134 @@ static void put_attr(struct dump *dump, const struct sonde_event *event)
     }
     snd_json_text(&dump->json, "key", keys[event->attr.key].name);
     if (keys[event->attr.key].form == STACK) {
-        put_stack(dump, event, event->attr.value);
+        put_stack(dump, event->process, "stack", event->attr.value);
     } else if (keys[event->attr.key].form == SHAPES) {
-        put_shapes(dump, event, event->attr.value);
+        put_shapes(dump, event->process, "shapes", event->attr.value);
     } else if (keys[event->attr.key].form == STRING) {
-        struct sonde_text text = sonde_trace_string(dump->trace, event->process,
-                                                    (uint32_t)event->attr.value);
-        snd_json_string(&dump->json, "value", text.bytes, text.length);
+        put_text(dump, event->process, "value", event->attr.value);
     } else {
         snd_json_uint(&dump->json, "value", event->attr.value);
     }
 }
 
+/* Any other kind: by the fields that format/events.def lists. */
+static void put_field(struct dump *dump, uint32_t process, const struct snd_event_field *field,
+                      uint64_t value)
+{
+    double real;
+
+    switch (field->form) {
+    case SND_FORM_STRING:
+        put_text(dump, process, field->name, value);
+        break;
+    case SND_FORM_SHAPES:
+        put_shapes(dump, process, field->name, value);
+        break;
+    case SND_FORM_STACK:
+        put_stack(dump, process, field->name, value);
+        break;
+    case SND_FORM_F64:
+        memcpy(&real, &value, sizeof real);
+        snd_json_real(&dump->json, field->name, real);
+        break;
+    case SND_FORM_FLAG:
+        snd_json_bool(&dump->json, field->name, value != 0);
+        break;
+    default:
+        snd_json_uint(&dump->json, field->name, value);
+    }
+}
+
+/* ------------------------------------------------------------------ events */
+
+/* The members that each event has; the event ends with end_event(). */
+static void begin_event(struct dump *dump, const char *kind, uint32_t thread, int64_t ns)
+{
+    snd_json_object(&dump->json, NULL);
+    snd_json_text(&dump->json, "kind", kind);
+    snd_json_uint(&dump->json, "thread", thread);
+    snd_json_int(&dump->json, "time_ns", ns);
+}
+
+static void end_event(struct dump *dump)
+{
+    snd_json_end(&dump->json);
+    dump->visitor.stop |= dump->out->failed || dump->text.failed;
+}
+
+static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
+{
+    struct dump *dump = user;
+    uint32_t     process = dump->trace->threads[thread].shown.process;
+
+    begin_event(dump, "begin", thread, ns);
+    put_text(dump, process, "name", name);
+    put_shapes(dump, process, "shapes", shapes);
+    end_event(dump);
+}
+
+static void on_end(void *user, uint32_t thread, int64_t ns)
+{
+    begin_event(user, "end", thread, ns);
+    end_event(user);
+}
+
+/* The name of a kind as events.def has it, in small letters. */
+static void write_kind(uint8_t kind, char *to, size_t size)
+{
+    static const char *const names[256] = {
+#define SND_EVENT(name, code, words, timed, summary) [SND_KIND(code, words)] = #name,
+#include "format/events.def"
+    };
+    size_t at = 0;
+
+    for (; names[kind][at] != '\0' && at + 1 < size; at++)
+        to[at] = (char)(names[kind][at] | (names[kind][at] != '_' ? 0x20 : 0));
+    to[at] = '\0';
+}
+
+static void put_by_fields(struct dump *dump, uint32_t thread, int64_t ns, const uint64_t *words)
+{
+    uint8_t kind = SND_EVENT_KIND(words[0]);
+    char    name[32];
+
+    write_kind(kind, name, sizeof name);
+    begin_event(dump, name, thread, ns);
+    for (size_t i = 0; i < SND_EVENT_FIELDS; i++)
+        if (snd_event_fields[i].kind == kind)
+            put_field(dump, dump->trace->threads[thread].shown.process, &snd_event_fields[i],
+                      snd_event_field_read(&snd_event_fields[i], words));
+    end_event(dump);
+}
+
+static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *words)
+{
+    static const struct {
+        const char *name;
+        void (*put)(struct dump *, const struct sonde_event *);
+    } kinds[256] = {
+        [SND_EV_GAP] = { "gap", put_gap },        [SND_EV_SAMPLE] = { "sample", put_sample },
+        [SND_EV_ALLOC] = { "alloc", put_memory }, [SND_EV_SAMPLE_RUN] = { "sample", put_sample },
+        [SND_EV_FREE] = { "free", put_memory },   [SND_EV_ATTR] = { "attr", put_attr },
+        [SND_EV_ATTR64] = { "attr", put_attr },
+    };
+    struct dump       *dump = user;
+    struct sonde_event event;
+    uint8_t            kind = SND_EVENT_KIND(words[0]);
+
+    if (kind == SND_EV_FUNCTION) /* no range, and none of the events that this file has had */
+        return;
+    if (!kinds[kind].put) {
+        put_by_fields(dump, thread, ns, words);
+    } else if (snd_event_show(dump->trace, thread, ns, words, &event)) {
+        begin_event(dump, kinds[kind].name, event.thread, event.time_ns);
+        kinds[kind].put(dump, &event);
+        end_event(dump);
+    }
+}
+
 /* What a GPU did: the words of its records. */
-static void put_device(struct dump *dump, const struct sonde_event *event)
+static void on_device(void *user, uint32_t process, const struct snd_device_work *run)
 {
     static const char *const kinds[] = {
 #define SND_STATE(name, bit, summary)
@@ -284,60 +353,28 @@ static void put_device(struct dump *dump, const struct sonde_event *event)
 #undef SND_SCOPE
 #undef SND_STATE
     };
-    const struct snd_tables *t = &dump->trace->processes[event->process].tables;
+    struct dump             *dump = user;
+    const struct snd_tables *t = &dump->trace->processes[process].tables;
 
-    if (event->device.work < t->work_count) {
-        const struct snd_work_record *work = &t->works[event->device.work];
-        struct sonde_text name = sonde_trace_string(dump->trace, event->process, work->name);
-        snd_json_string(&dump->json, "name", name.bytes, name.length);
+    begin_event(dump, "device", run->thread, run->start_ns);
+    if (run->work < t->work_count) {
+        const struct snd_work_record *work = &t->works[run->work];
+        put_text(dump, process, "name", work->name);
         if (work->kind < SND_COUNT_OF(kinds) && kinds[work->kind])
             snd_json_text(&dump->json, "work", kinds[work->kind]);
         if (work->bytes != 0)
             snd_json_uint(&dump->json, "size_bytes", work->bytes);
     }
-    if (event->device.queue != 0 && event->device.queue < t->queue_count) {
-        const struct snd_queue_record *queue = &t->queues[event->device.queue];
+    if (run->queue != 0 && run->queue < t->queue_count) {
+        const struct snd_queue_record *queue = &t->queues[run->queue];
         snd_json_uint(&dump->json, "device_type", SND_DEVICE_TYPE(queue->device));
         snd_json_uint(&dump->json, "device_index", SND_DEVICE_INDEX(queue->device));
         snd_json_uint(&dump->json, "stream", queue->stream);
     }
-    snd_json_uint(&dump->json, "duration_ns", event->device.duration_ns);
-    if (event->device.correlation != 0)
-        snd_json_uint(&dump->json, "correlation", event->device.correlation);
-}
-
-static bool on_event(const struct sonde_event *event, void *user)
-{
-    static const struct {
-        const char *name;
-        void (*put)(struct dump *, const struct sonde_event *);
-    } kinds[] = {
-        [SONDE_EVENT_BEGIN] = { "begin", put_begin },
-        [SONDE_EVENT_END] = { "end", put_end },
-        [SONDE_EVENT_END_AT] = { "end_at", put_end_at },
-        [SONDE_EVENT_END_KEY] = { "end_key", put_end_key },
-        [SONDE_EVENT_MARK] = { "mark", put_mark },
-        [SONDE_EVENT_STEP] = { "step", put_step },
-        [SONDE_EVENT_GAP] = { "gap", put_gap },
-        [SONDE_EVENT_COUNTER] = { "counter", put_counter },
-        [SONDE_EVENT_LINK] = { "link", put_link },
-        [SONDE_EVENT_SAMPLE] = { "sample", put_sample },
-        [SONDE_EVENT_ALLOC] = { "alloc", put_memory },
-        [SONDE_EVENT_FREE] = { "free", put_memory },
-        [SONDE_EVENT_ATTR] = { "attr", put_attr },
-        [SONDE_EVENT_DEVICE] = { "device", put_device },
-    };
-    struct dump *dump = user;
-
-    if ((size_t)event->kind >= SND_COUNT_OF(kinds) || !kinds[event->kind].name)
-        return true;
-    snd_json_object(&dump->json, NULL);
-    snd_json_text(&dump->json, "kind", kinds[event->kind].name);
-    snd_json_uint(&dump->json, "thread", event->thread);
-    snd_json_int(&dump->json, "time_ns", event->time_ns);
-    kinds[event->kind].put(dump, event);
-    snd_json_end(&dump->json);
-    return !dump->out->failed && !dump->text.failed;
+    snd_json_uint(&dump->json, "duration_ns", (uint64_t)run->duration_ns);
+    if (run->correlation != 0)
+        snd_json_uint(&dump->json, "correlation", run->correlation);
+    end_event(dump);
 }
 
 static void put_ledger(struct dump *dump, const struct sonde_summary *summary)
@@ -380,7 +417,10 @@ SND_EXPORT_WRITE(snd_export_json)
     sonde_summary_free(summary);
 
     snd_json_array(&dump.json, "events");
-    st = sonde_trace_walk(trace, SONDE_BY_TIME, on_event, &dump, err);
+    dump.visitor = (struct snd_visitor){
+        .begin = on_begin, .end = on_end, .other = on_other, .device = on_device, .user = &dump
+    };
+    st = snd_walk(trace, SONDE_BY_TIME, &dump.visitor, NULL, err);
     snd_json_end(&dump.json);
     snd_json_end(&dump.json);
     if (st == SONDE_OK && dump.text.failed)

@@ -6,7 +6,6 @@
 const uint8_t snd_event_class[256] = {
 #define SND_EVENT(name, code, words, timed, summary) [SND_KIND(code, words)] = (timed) ? 1 : 2,
 #include "format/events.def"
-#undef SND_EVENT
 };
 
 /* The kinds that most events are of; any other goes by snd_deliver_rare(), which knows all. */

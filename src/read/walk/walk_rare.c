@@ -100,14 +100,12 @@ static inline bool has_name(uint8_t kind)
 /* The event with the tables' ids instead of late ones. */
 static void replace_late(const struct snd_tables *t, uint8_t kind, uint64_t *words)
 {
-    for (size_t i = 0; i < SND_EVENT_REFERENCES; i++) {
-        const struct snd_reference *reference = &snd_event_references[i];
-        unsigned                    shift = reference->at % 2 * 32;
-        uint64_t                   *word = &words[reference->at / 2];
-        if (reference->from != kind)
+    for (size_t i = 0; i < SND_EVENT_FIELDS; i++) {
+        const struct snd_event_field *field = &snd_event_fields[i];
+        if (field->kind != kind || field->form >= SND_FORM_U32)
             continue;
-        uint32_t id = (uint32_t)(*word >> shift);
-        *word ^= (uint64_t)(id ^ snd_late_replace(t, reference->to, id)) << shift;
+        uint32_t id = (uint32_t)snd_event_field_read(field, words);
+        snd_event_field_replace(field, words, snd_late_replace(t, field->form, id));
     }
     if (kind == SND_EV_ATTR && snd_attr_reference(SND_ATTR_KEY(words[0]))) {
         uint32_t id = (uint32_t)SND_ATTR_VALUE(words[0]);

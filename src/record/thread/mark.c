@@ -225,6 +225,59 @@ void sonde_flops(double count)
         sonde_attr(SONDE_ATTR_FLOPS, (uint64_t)(count + 0.5));
 }
 
+/* -------------------------------------------------------- events of any kind */
+
+/* Kinds that change what other events mean, or how deep the lane is: each has a call of its own. */
+static const bool is_own[256] = {
+    [SND_EV_BEGIN] = true,  [SND_EV_SPAN] = true,         [SND_EV_CALL] = true,
+    [SND_EV_API] = true,    [SND_EV_END] = true,          [SND_EV_GAP] = true,
+    [SND_EV_END_AT] = true, [SND_EV_THREAD] = true,       [SND_EV_RECORD] = true,
+    [SND_EV_NAME] = true,   [SND_EV_RECORD_SHORT] = true,
+};
+static const bool is_timed[256] = {
+#define SND_EVENT(name, code, words, timed, summary) [SND_KIND(code, words)] = timed,
+#include "format/events.def"
+};
+
+static size_t find_late_room(uint8_t kind, const uint64_t *words)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < SND_EVENT_FIELDS; i++)
+        if (snd_event_fields[i].kind == kind && snd_event_fields[i].form < SND_FORM_U32)
+            room += snd_late_room((uint32_t)snd_event_field_read(&snd_event_fields[i], words));
+    return room;
+}
+
+static void define_late(uint8_t kind, uint64_t *words)
+{
+    for (size_t i = 0; i < SND_EVENT_FIELDS; i++) {
+        const struct snd_event_field *field = &snd_event_fields[i];
+        if (field->kind == kind && field->form < SND_FORM_U32 &&
+            !snd_late_define((uint32_t)snd_event_field_read(field, words)))
+            snd_event_field_replace(field, words, 0);
+    }
+}
+
+bool sonde_put(uint8_t kind, const uint64_t *fields, size_t count)
+{
+    uint64_t words[SND_EVENT_WORDS_MAX] = { 0 };
+
+    if (!is_timed[kind] || is_own[kind] || count + 1 != SND_KIND_WORDS(kind))
+        return false;
+    if (sonde_epoch() == 0)
+        return true;
+    memcpy(&words[1], fields, count * sizeof words[0]);
+    if (snd_lane_enter(count + 1 + find_late_room(kind, words), SND_INTENT_OTHER) ==
+        SND_ENTRY_READY) {
+        define_late(kind, words);
+        words[0] = stamp(kind);
+        snd_lane_write(&sonde_lane_, words, count + 1);
+        snd_lane_leave();
+    }
+    return true;
+}
+
 /* ------------------------------------------- memory, counters, marks, links */
 
 static void put_memory(enum snd_event_kind kind, struct sonde_device device, const void *address,
