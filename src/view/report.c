@@ -2,8 +2,8 @@
 /* view/report.c - sonde_report(): finds the view, checks the options, builds and renders its table. */
 #include <string.h>
 
-#include "base/text/buf.h"
 #include "base/files/sink.h"
+#include "base/text/buf.h"
 #include "base/text/unknown_name.h"
 #include "format/layout.h"
 #include "model/counters/run_counters.h"
@@ -11,9 +11,61 @@
 #include "model/samples/mixed_stacks.h"
 #include "model/summary/summary.h"
 #include "read/reader.h"
+#include "read/said/trace_metadata.h"
 #include "snd_config.h"
 #include "view/render/render.h"
 #include "view/render/view.h"
+
+/* -------------------------------------------------------- the list of views */
+
+#define SND_VIEW(name, function, summary, groups, sorting, page, absence) \
+    { { name, summary, groups }, function, sorting },
+static const struct snd_view all_views[] = {
+#include "view/views.def"
+};
+#undef SND_VIEW
+
+const struct sonde_view_info *sonde_view_info(size_t index)
+{
+    return index < SND_COUNT_OF(all_views) ? &all_views[index].info : NULL;
+}
+
+/* ----------------------------------------------------------------- without rows */
+
+/* The metadata by which probes say that they were asked; what to do, and why there is nothing. */
+#define SND_ABSENT(key, word, unasked, asked) key, word, unasked, asked
+#define SND_UNSAID SND_META_COUNT, NULL, NULL, NULL
+#define SND_VIEW(name, function, summary, groups, sorting, page, absence) { name, absence },
+static const struct {
+    const char   *view;
+    enum snd_meta key;
+    const char   *word;
+    const char   *unasked, *asked;
+} texts[] = {
+#include "view/views.def"
+};
+#undef SND_VIEW
+
+static bool was_asked(const struct sonde_trace *trace, enum snd_meta asked, const char *word)
+{
+    struct sonde_text value;
+
+    for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
+        if (snd_meta_find(trace, p, asked, &value) &&
+            (!word || memmem(value.bytes, value.length, word, strlen(word))))
+            return true;
+    return false;
+}
+
+const char *sonde_view_absence(struct sonde_trace *trace, const char *view)
+{
+    for (size_t i = 0; i < SND_COUNT_OF(texts); i++)
+        if (strcmp(texts[i].view, view) == 0)
+            return texts[i].key != SND_META_COUNT && was_asked(trace, texts[i].key, texts[i].word)
+                       ? texts[i].asked
+                       : texts[i].unasked;
+    return NULL;
+}
 
 /* ------------------------------------------------------ what the trace has */
 
@@ -112,15 +164,15 @@ const char *sonde_default_view(struct sonde_trace *trace)
 
 static const struct snd_view *find_view(const char *name)
 {
-    for (size_t i = 0; i < snd_view_count; i++)
-        if (strcmp(snd_views[i].info.name, name) == 0)
-            return &snd_views[i];
+    for (size_t i = 0; i < SND_COUNT_OF(all_views); i++)
+        if (strcmp(all_views[i].info.name, name) == 0)
+            return &all_views[i];
     return NULL;
 }
 
 static const char *name_at(size_t index)
 {
-    return index < snd_view_count ? snd_views[index].info.name : NULL;
+    return index < SND_COUNT_OF(all_views) ? all_views[index].info.name : NULL;
 }
 
 static enum sonde_status refuse_view(const char *name, struct sonde_error *err)

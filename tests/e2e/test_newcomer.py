@@ -91,7 +91,7 @@ SND_VIEW_BUILD(snd_view_toy)
 """,
     "src/view/views.def": Line('SND_VIEW("ledger"', 'SND_VIEW("toy", snd_view_toy, "nothing but a toy", 0, SND_FIXED,\n'
                                '         SND_PAGE("Toy", 0, SND_ALWAYS), SND_UNSAID)\n'),
-    "src/view/meson.build": Line("'views.c'", "  'toy/toy_view.c',\n"),
+    "src/view/meson.build": Line("'report.c'", "  'toy/toy_view.c',\n"),
     "tests/golden/view-toy/commands": "gen convnet t.sonde\nsonde report t.sonde --view toy\n",
     "man/sonde-report.1": [Line(".It Cm ledger", ".It Cm toy\nnothing but a toy\n"), Line(".It ledger", ".It toy\ntoy\n")],
 }

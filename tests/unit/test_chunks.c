@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read/file/chunks.c: chunks of a packed file are found again after damage of any length. */
+/* read/file/source.c: chunks of a packed file are found again after damage of any length. */
 #include "format/layout.h"
 #include "read/reader.h"
 #include "scratch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read/said/facts_text.c: facts that a trace has as texts of JSON: what is read of them, and what cannot be. */
+/* read/said/trace_facts.c: facts that a trace has as texts of JSON: what is read of them, and what cannot be. */
 #include "format/fields.h"
 #include "read/reader.h"
 #include "read/said/trace_facts.h"

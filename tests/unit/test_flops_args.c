@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/flops/flops_args.c: what formulas ask of a call, at the edges of what it has. */
+/* model/flops/flops_types.c: what formulas ask of a call, at the edges of what it has. */
 #include "model/flops/flops_formulas.h"
 
 #include "base/count_of.h"

@@ -10,7 +10,7 @@
 
 #include "base/files/behind_sink.h"
 #include "base/files/fd_io.h"
-#include "base/text/plain_text.h"
+#include "base/text/utf8.h"
 
 /* ------------------------------------------------------------ ready sinks */
 

@@ -103,7 +103,7 @@ void snd_out_us(struct snd_out *out, int64_t ns);
 void snd_out_format(struct snd_out *out, const char *format, ...) SONDE_PRINTF(2, 3);
 /*
  * Text as a field of CSV (RFC 4180): UTF-8 always, control characters and other bytes spelled out
- * (base/text/plain_text.h), a text that a spreadsheet would take for a formula after an apostrophe.
+ * (base/text/utf8.h), a text that a spreadsheet would take for a formula after an apostrophe.
  */
 void snd_out_csv(struct snd_out *out, const char *bytes, size_t length);
 /* The same for text of several lines, which stay. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/text/utf8.h - steps through bytes that may or may not be UTF-8.
+ * base/text/utf8.h - steps through bytes that may or may not be UTF-8; text for terminals.
  *
  * Layer: base. Threads: any.
  */
@@ -30,5 +30,15 @@ size_t snd_utf8_valid(const char *text, size_t length);
 
 /* Appends `text`; each byte that is not UTF-8 becomes the replacement character U+FFFD. */
 void snd_utf8_clean(struct sonde_buffer *out, const char *text, size_t length);
+
+/*
+ * Appends `bytes` as text that does nothing: what is not UTF-8, and what a program could take for a command, is
+ * spelled out (\n, \x1b, \xff, \u202e).
+ */
+enum snd_plain {
+    SND_PLAIN_CONTROLS, /* control characters and bytes that are not UTF-8 are spelled out */
+    SND_PLAIN_TERMINAL, /* and format characters: marks of direction, characters without width */
+};
+void snd_plain_put(struct sonde_buffer *buf, enum snd_plain how, const char *bytes, size_t length);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * export/page/page.h - the data of the report page (docs/REPORT_PAGE.md), as sections of a compressed stream.
  *
- * html.c writes the whole; page.c sections, columns and texts; page_spans.c ranges, GPUs' work and links;
- * page_events.c marks, counters and memory; page_samples.c samples and their stacks; page_memory.c blocks of memory; page_trees.c trees; page_diff.c what differs from another trace; page_views.c tables and findings. The bytes
+ * html.c writes the whole; page.c sections, columns and texts; page_spans.c ranges, GPUs' work, links, marks, counters and
+ * memory; page_samples.c samples and their stacks; page_memory.c blocks of memory; page_trees.c trees; page_diff.c what differs from another trace; page_views.c tables and findings. The bytes
  * are the page's own business: both ends are in one file, so that there are no old readers.
  *
  * Layer: export. Threads: belongs to one thread.
@@ -145,8 +145,6 @@ uint32_t snd_html_id(struct snd_html *page, enum snd_html_what what, uint32_t pr
 
 /* Ranges, marks, counters, memory: a walk; then GPUs' work. */
 SND_CHECKED enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *err);
-bool snd_html_on_event(const struct sonde_event *event, const struct snd_live_change *change,
-                       void *user);
 void snd_html_sample(struct snd_html *page, const struct sonde_event *event);
 /* ALLOC or FREE, of the counter `track`. */
 void snd_html_block_event(struct snd_html *page, const struct sonde_event *event, uint32_t track);

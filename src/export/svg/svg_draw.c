@@ -9,7 +9,6 @@
 #include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/data/hash.h"
-#include "base/text/plain_text.h"
 #include "base/text/utf8.h"
 #include "export/svg/svg_select.h"
 #include "read/file/scale.h"

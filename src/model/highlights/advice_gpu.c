@@ -9,7 +9,6 @@
 #include "model/gpu/gpu.h"
 #include "model/gpu/kernels.h"
 #include "model/highlights/advisor.h"
-#include "model/highlights/amounts.h"
 #include "read/file/scale.h"
 
 #define SYNC_PERCENT 5.0

@@ -5,7 +5,6 @@
 
 #include "base/text/plural.h"
 #include "model/highlights/advisor.h"
-#include "model/highlights/amounts.h"
 #include "model/memory/heap_stacks.h"
 #include "read/file/scale.h"
 

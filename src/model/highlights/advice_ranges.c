@@ -7,7 +7,6 @@
 
 #include "base/text/plural.h"
 #include "model/highlights/advisor.h"
-#include "model/highlights/amounts.h"
 #include "model/ranges/assembly.h"
 #include "model/spread.h"
 #include "model/summary/summary.h"

@@ -4,7 +4,6 @@
 
 #include "base/text/buf.h"
 #include "model/highlights/advisor.h"
-#include "model/highlights/amounts.h"
 #include "model/ranks/collective_rows.h"
 #include "model/ranks/rank_times.h"
 #include "read/said/trace_metadata.h"

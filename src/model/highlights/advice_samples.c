@@ -7,7 +7,6 @@
 #include "base/count_of.h"
 #include "base/text/plural.h"
 #include "model/highlights/advisor.h"
-#include "model/highlights/amounts.h"
 #include "model/samples/sample_counts.h"
 #include "read/file/scale.h"
 #include "read/reader.h"

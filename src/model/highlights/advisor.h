@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model/highlights/advisor.h - what the finders of advice share: places, sums by place, the sentence that is added.
+ * model/highlights/advisor.h - what the finders of advice share: places, sums by place, amounts, the sentence that is added.
  *
  * Layer: model. Threads: as the trace.
  */
@@ -23,6 +23,15 @@ struct snd_advisor {
     struct sonde_memory      *memory;
     struct snd_range_advice  *ranges;
 };
+
+/* Numbers of a sentence, with their units, as the reports write them. */
+struct snd_amount {
+    char text[40];
+};
+struct snd_amount snd_amount_time(int64_t ns);
+struct snd_amount snd_amount_bytes(int64_t bytes);
+/* `part` of `whole` in per cent; of nothing, 0. */
+double snd_percent(int64_t part, int64_t whole);
 
 /* Where something is. The texts are the trace's. */
 struct snd_spot {

@@ -12,7 +12,7 @@
 #include "base/text/buf.h"
 #include "base/text/plural.h"
 #include "model/gpu/gpu.h"
-#include "model/highlights/amounts.h"
+#include "model/highlights/advisor.h"
 #include "model/memory/heap_stacks.h"
 #include "model/summary/summary.h"
 #include "read/said/trace_metadata.h"

@@ -13,7 +13,7 @@
 
 #include "format/fields.h"
 #include "model/network/module_parts.h"
-#include "model/network/bench_passes.h"
+#include "model/ops/averages.h"
 
 /* ---------------------------------------------------------------------- ranges */
 

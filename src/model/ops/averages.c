@@ -9,12 +9,54 @@
 #include "model/ops/averages.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/count_of.h"
+#include "base/data/map.h"
 #include "base/struct_size.h"
 #include "format/fields.h"
+#include "format/known.h"
 #include "model/kept.h"
 #include "read/said/trace_metadata.h"
 #include "read/walk/kinds.h"
+#include "sonde/model.h"
+
+/* ------------------------------------------------ memory that no range took */
+
+static bool begin_unclaimed(struct snd_unclaimed *unclaimed, uint32_t threads)
+{
+    unclaimed->threads = calloc((size_t)threads + 1, sizeof *unclaimed->threads);
+    unclaimed->count = unclaimed->threads ? threads : 0;
+    return unclaimed->threads != NULL;
+}
+
+static bool add_unclaimed(struct snd_unclaimed *unclaimed, uint32_t thread,
+                          const struct snd_unclaimed_item *item)
+{
+    struct snd_unclaimed_list *list = &unclaimed->threads[thread];
+
+    if (!snd_grow(&list->items, &list->room, list->count, sizeof *list->items))
+        return false;
+    list->items[list->count++] = *item;
+    return true;
+}
+
+/* A call of a function returns on the thread, that began then: what came since is its own. */
+static void claim(struct snd_unclaimed *unclaimed, uint32_t thread, int64_t start_ns)
+{
+    struct snd_unclaimed_list *list = &unclaimed->threads[thread];
+
+    while (list->count > 0 && list->items[list->count - 1].ns >= start_ns)
+        list->count--;
+}
+
+static void release_unclaimed(struct snd_unclaimed *unclaimed)
+{
+    for (uint32_t i = 0; i < unclaimed->count; i++)
+        free(unclaimed->threads[i].items);
+    free(unclaimed->threads);
+    *unclaimed = (struct snd_unclaimed){ 0 };
+}
 
 #define STACK_DEPTH_DEFAULT 5u
 
@@ -131,8 +173,8 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         snd_range_memory(&innermost->range, words, bytes);
     else if (!shared && !a->unclaimed.threads)
         count_unclaimed(a, lane, ns, bytes, is_cpu);
-    else if (!shared && !snd_unclaimed_add(&a->unclaimed, lane->thread,
-                                           &(struct snd_unclaimed_item){ ns, bytes, is_cpu }))
+    else if (!shared && !add_unclaimed(&a->unclaimed, lane->thread,
+                                       &(struct snd_unclaimed_item){ ns, bytes, is_cpu }))
         snd_average_give_up(a);
 }
 
@@ -151,9 +193,8 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
     struct sonde_averages *a = user;
 
     if (SND_EVENT_KIND(words[0]) == SND_EV_FUNCTION)
-        snd_unclaimed_claim(&a->unclaimed, snd_subject_thread(a->trace, lane->thread, words),
-                            snd_sub(ns, snd_scale_ticks(&lane->from->scale,
-                                                        SND_FUNCTION_TICKS(words[2]))));
+        claim(&a->unclaimed, snd_subject_thread(a->trace, lane->thread, words),
+              snd_sub(ns, snd_scale_ticks(&lane->from->scale, SND_FUNCTION_TICKS(words[2]))));
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -173,7 +214,7 @@ static bool prepare(struct sonde_averages *a)
 static void release(struct sonde_averages *a)
 {
     snd_average_end_groups(a);
-    snd_unclaimed_release(&a->unclaimed);
+    release_unclaimed(&a->unclaimed);
     snd_texts_release(&a->texts);
     snd_torchgpu_release(&a->gpu);
     free(a->rows);
@@ -194,7 +235,7 @@ static bool prepare_claims(struct sonde_averages *a)
 
     for (uint32_t i = 0; i < a->trace->process_count; i++)
         has_calls |= snd_meta_find(a->trace, i, SND_META_PYTHON_FUNCTIONS, &value);
-    return !has_calls || snd_unclaimed_begin(&a->unclaimed, a->trace->thread_count);
+    return !has_calls || begin_unclaimed(&a->unclaimed, a->trace->thread_count);
 }
 
 static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
@@ -331,4 +372,46 @@ size_t sonde_averages_count(const struct sonde_averages *averages)
 const struct sonde_averages_totals *sonde_averages_totals(const struct sonde_averages *averages)
 {
     return &averages->totals;
+}
+
+/* ---------------------------------------------------- passes of a benchmark */
+
+bool snd_is_pass(const char *name)
+{
+    static const enum snd_known passes[] = { SND_KNOWN_MODEL_PASS, SND_KNOWN_MODEL_TRAIN };
+
+    for (size_t i = 0; i < SND_COUNT_OF(passes); i++)
+        if (strncmp(name, snd_known_name(passes[i]), strlen(snd_known_name(passes[i]))) == 0)
+            return true;
+    return false;
+}
+
+uint64_t sonde_averages_passes(const struct sonde_averages *averages)
+{
+    uint64_t passes = 0;
+
+    for (size_t i = 0; i < sonde_averages_count(averages); i++) {
+        struct sonde_average row = sonde_averages_get(averages, i);
+        if (snd_is_pass(row.name.bytes))
+            passes += row.count;
+    }
+    return passes < INT32_MAX ? passes : 0;
+}
+
+struct sonde_average sonde_average_of_pass(const struct sonde_average *row, uint64_t passes)
+{
+    struct sonde_average mean = *row;
+
+    if (passes < 2)
+        return mean;
+    int64_t *const numbers[] = { &mean.total_ns,       &mean.self_ns,       &mean.cpu_bytes,
+                                 &mean.self_cpu_bytes, &mean.device_bytes,  &mean.self_device_bytes,
+                                 &mean.device_ns,      &mean.self_device_ns };
+    for (size_t i = 0; i < SND_COUNT_OF(numbers); i++)
+        *numbers[i] /= (int64_t)passes;
+    mean.count = (row->count + passes / 2) / passes;
+    mean.flops /= (double)passes;
+    mean.macs /= (double)passes;
+    mean.moved_bytes /= (double)passes;
+    return mean;
 }

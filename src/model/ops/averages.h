@@ -18,7 +18,24 @@
 #include "base/data/map.h"
 #include "model/ranges/assembly.h"
 #include "model/gpu/torch_gpu.h"
-#include "model/ops/unclaimed.h"
+
+/*
+ * Memory that no range took, until it is known whether a Python function did: a call of one is recorded
+ * when it returns, after the memory that it took. As in torch.profiler, that memory is the function's, and has no
+ * row "[memory]". All zero is an empty one.
+ */
+struct snd_unclaimed_item {
+    int64_t ns, bytes;
+    bool    is_cpu;
+};
+struct snd_unclaimed_list {
+    struct snd_unclaimed_item *items; /* by time */
+    uint32_t                   count, room;
+};
+struct snd_unclaimed {
+    struct snd_unclaimed_list *threads;
+    uint32_t                   count;
+};
 
 /* Names of our own, numbered after those of the trace. */
 enum snd_average_name { SND_AVERAGE_STEP, SND_AVERAGE_MEMORY, SND_AVERAGE_NAMES };
@@ -164,6 +181,8 @@ uint32_t snd_average_add_row(struct sonde_averages *a, const struct snd_average_
 /* Adds to what few rows have; false when memory is out. */
 bool snd_average_add_more(struct sonde_averages *a, struct snd_average_row *row,
                           const struct snd_average_more *more);
+/* Whether a range of this name is a pass that a benchmark of a model marks (docs/MODEL.md). */
+bool snd_is_pass(const char *name);
 /* In the order in which their first ranges began. */
 void snd_average_sort(struct sonde_averages *a);
 

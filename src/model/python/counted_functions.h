@@ -40,7 +40,4 @@ uint32_t snd_call_of(struct sonde_functions *f, uint32_t caller, uint32_t callee
 SND_CHECKED enum sonde_status
 snd_functions_from_ranges(struct sonde_functions *f, const bool *counted, struct sonde_error *err);
 
-/* Adds the counters of functions. False: no memory. */
-bool snd_functions_add_counters(struct sonde_functions *f);
-
 #endif

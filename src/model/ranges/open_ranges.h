@@ -3,11 +3,10 @@
  * model/ranges/open_ranges.h - what the files of the assembly share.
  *
  *     assembly.c          closes ranges, and hands them on
- *     open_ranges.c       opens them
+ *     open_ranges.c       opens them; walks that open none
  *     range_attributes.c  their attributes
  *     leaf_calls.c        ranges of frameworks, by their call records; ranges with nothing inside
  *     torch_rules.c       what names mean to torch
- *     pass_ranges.c       walks that open no ranges
  *
  * Layer: model. Threads: one at a time.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* read/file/source.c - bytes of a trace (source.h); the header of a file and the index of its chunks (reader.h). */
 #include "read/file/source.h"
 
 #include <errno.h>
@@ -8,8 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/data/crc32c.h"
+#include "base/data/sort.h"
 #include "base/files/fd_io.h"
 #include "import/import.h"
+#include "read/reader.h"
 
 /* Without O_NONBLOCK, opening a pipe in the folder would block for ever. */
 static int open_file(const char *path)
@@ -113,7 +117,8 @@ size_t snd_source_read(const struct snd_source *source, uint64_t offset, void *o
     return done;
 }
 
-uint64_t snd_source_skip_hole(const struct snd_source *source, uint64_t offset)
+/* The first offset at or after `offset` that is not in a hole of a sparse file. */
+static uint64_t skip_hole(const struct snd_source *source, uint64_t offset)
 {
     if (source->memory)
         return offset;
@@ -127,4 +132,168 @@ uint64_t snd_source_skip_hole(const struct snd_source *source, uint64_t offset)
     if (none)
         return source->size;
     return data > (off_t)offset ? (uint64_t)data : offset;
+}
+
+/* -------------------------------------------------------- header and chunks */
+
+/*
+ * In a recorded file chunks begin at multiples of the grain: where a header cannot be read,
+ * the next grain is tried. In a packed one they follow each other, 8-byte aligned, and the
+ * search goes on byte-wise (by 8) for the next header.
+ */
+
+#define SEARCH_WINDOW ((size_t)65536)
+
+static bool is_grain(uint32_t grain)
+{
+    return grain >= SND_HEADER_SIZE && grain <= SND_CHUNK_SIZE_MAX && (grain & (grain - 1)) == 0;
+}
+
+/* A damaged header loses what it states, not the events: finding them needs only the grain. */
+static void repair_header(struct snd_process *p)
+{
+    struct snd_file_header *h = &p->header;
+
+    p->damage.header = true;
+    if (!is_grain(h->grain))
+        h->grain = SND_GRAIN;
+    if (h->clock_kind == SND_CLOCK_NONE || h->clock_kind > SND_CLOCK_SYNTHETIC)
+        h->clock_kind = SND_CLOCK_MONOTONIC;
+    h->host[sizeof h->host - 1] = '\0';
+    h->program[sizeof h->program - 1] = '\0';
+}
+
+enum sonde_status snd_header_read(struct snd_process *p, struct sonde_error *err)
+{
+    struct snd_file_header *h = &p->header;
+    const char             *path = p->source.path ? p->source.path : "(memory)";
+    size_t                  got = snd_source_read(&p->source, 0, h, sizeof *h);
+
+    if (got < sizeof h->magic || memcmp(h->magic, SND_FILE_MAGIC, sizeof h->magic) != 0)
+        return snd_fail(err, SONDE_E_FORMAT, "%s is not a trace of sonde", path);
+    if (got < sizeof *h)
+        return snd_fail(err, SONDE_E_FORMAT, "the trace %s is truncated within its header", path);
+    bool intact = snd_crc32c(0, h, offsetof(struct snd_file_header, fixed_crc)) == h->fixed_crc;
+    if (intact && h->version_major > SND_VERSION_MAJOR)
+        return snd_fail(err, SONDE_E_VERSION,
+                        "the trace %s has format version %u.%u; this sonde reads up to %u.x: "
+                        "use a newer one",
+                        path, h->version_major, h->version_minor, (unsigned)SND_VERSION_MAJOR);
+    if (!intact || !is_grain(h->grain) || h->header_size != SND_HEADER_SIZE ||
+        h->clock_kind == SND_CLOCK_NONE || h->clock_kind > SND_CLOCK_SYNTHETIC ||
+        !memchr(h->host, 0, sizeof h->host) || !memchr(h->program, 0, sizeof h->program))
+        repair_header(p);
+    p->valid_from = h->valid_from;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------- index */
+
+static bool is_chunk(const struct snd_process *p, const struct snd_chunk_header *h, uint64_t offset)
+{
+    if (h->magic != SND_CHUNK_MAGIC || h->header_size < SND_CHUNK_HEADER_SIZE ||
+        h->header_size % 8 != 0 || h->size < h->header_size || h->size > SND_CHUNK_SIZE_MAX ||
+        h->size % 8 != 0)
+        return false;
+    /* In a recording a size that is no multiple of the grain would lose the track. */
+    if (!(p->header.flags & SND_FILE_PACKED) && h->size % p->header.grain != 0)
+        return false;
+    return offset < p->source.size;
+}
+
+static bool add_chunk(struct snd_process *p, const struct snd_chunk_header *h, uint64_t offset)
+{
+    struct snd_chunk_ref ref = { .offset = offset,
+                                 .size = h->size,
+                                 .seq = h->seq,
+                                 .used = h->used,
+                                 .lost = h->lost,
+                                 .thread = h->thread,
+                                 .crc = h->crc,
+                                 .kind = h->kind,
+                                 .header_size = h->header_size,
+                                 .crc_set = h->crc_set == 1 };
+
+    if (h->kind == SND_CHUNK_LANE || h->kind == SND_CHUNK_PACKED_LANE) {
+        if (!snd_grow(&p->lanes, &p->lane_room, p->lane_count, sizeof *p->lanes))
+            return false;
+        p->lanes[p->lane_count++] = ref;
+        p->chunk_lost += h->lost;
+    } else {
+        if (!snd_grow(&p->others, &p->other_room, p->other_count, sizeof *p->others))
+            return false;
+        p->others[p->other_count++] = ref;
+    }
+    return true;
+}
+
+/* The next place after `offset` where a chunk header may stand. */
+static uint64_t search(struct snd_process *p, uint64_t offset, uint64_t *window)
+{
+    const uint32_t magic = SND_CHUNK_MAGIC;
+
+    if (!(p->header.flags & SND_FILE_PACKED)) {
+        uint64_t grain = p->header.grain;
+        uint64_t next = (offset / grain + 1) * grain;
+        uint64_t data = skip_hole(&p->source, next);
+        return data > next ? data / grain * grain : next;
+    }
+    for (uint64_t at = offset + 8; at < p->source.size;) {
+        size_t got = snd_source_read(&p->source, at, window, SEARCH_WINDOW);
+        for (size_t i = 0; i + 8 <= got; i += 8)
+            if (memcmp((const char *)window + i, &magic, sizeof magic) == 0)
+                return at + i;
+        if (got < SEARCH_WINDOW)
+            break;
+        at += SEARCH_WINDOW;
+    }
+    return p->source.size;
+}
+
+static bool scan(struct snd_process *p, uint64_t *window)
+{
+    uint64_t offset = p->header.flags & SND_FILE_PACKED ? SND_HEADER_SIZE : p->header.grain;
+
+    while (offset < p->source.size) {
+        struct snd_chunk_header h = { 0 };
+        size_t                  got = snd_source_read(&p->source, offset, &h, sizeof h);
+        if (got == sizeof h && is_chunk(p, &h, offset)) {
+            if (h.seq != 0) { /* otherwise reserved and never used: nothing is missing */
+                bool known = h.kind >= SND_CHUNK_LANE && h.kind <= SND_CHUNK_PACKED_TABLE;
+                p->damage.unknown_chunks += !known;
+                if (known && !add_chunk(p, &h, offset))
+                    return false;
+            }
+            offset += h.size;
+            continue;
+        }
+        uint64_t next = search(p, offset, window);
+        /* Zeroes: reserved and never used, at the end of a file that was not closed. */
+        static const struct snd_chunk_header zeroes;
+        if (memcmp(&h, &zeroes, got) != 0)
+            p->damage.skipped_bytes += (next < p->source.size ? next : p->source.size) - offset;
+        offset = next;
+    }
+    return true;
+}
+
+static int compare_seq(const void *a, const void *b)
+{
+    const struct snd_chunk_ref *x = a, *y = b;
+
+    return SND_ORDER(SND_RISING(x->seq, y->seq), SND_RISING(x->offset, y->offset));
+}
+
+enum sonde_status snd_chunks_find(struct snd_process *p, struct sonde_error *err)
+{
+    uint64_t *window = malloc(SEARCH_WINDOW);
+
+    bool done = window && scan(p, window);
+    free(window);
+    if (!done)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the chunks of %s",
+                        p->source.path ? p->source.path : "the trace");
+    snd_sort(p->lanes, p->lane_count, sizeof *p->lanes, compare_seq);
+    snd_sort(p->others, p->other_count, sizeof *p->others, compare_seq);
+    return SONDE_OK;
 }

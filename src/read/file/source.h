@@ -39,7 +39,4 @@ void                          snd_source_release(struct snd_source *source);
 /* Copies up to `size` bytes at `offset`; returns how many: fewer at the end or on failure. */
 size_t snd_source_read(const struct snd_source *source, uint64_t offset, void *out, size_t size);
 
-/* The first offset at or after `offset` that is not in a hole of a sparse file. */
-uint64_t snd_source_skip_hole(const struct snd_source *source, uint64_t offset);
-
 #endif

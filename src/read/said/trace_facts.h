@@ -8,7 +8,7 @@
  *         size = snd_fact_number(batch, SND_FIELD_BATCH_SIZE, 0);
  *
  * What older traces say as JSON in their metadata is read here as the same facts, so that nobody
- * else knows of it (facts_text.c). Layers were lines of text: model/network/layers_text.c.
+ * else knows of it. Layers were lines of text: model/network/layers_text.c.
  *
  * Layer: read. Threads: as a trace.
  */
@@ -63,11 +63,7 @@ const char *snd_fact_field_word(uint32_t kind, unsigned field);
 struct snd_process;
 struct snd_tables;
 
-/* The fact of this kind, subject and number, made if it is new; NULL: memory is out. */
-struct snd_fact *snd_fact_make(struct snd_process *process, uint32_t kind,
-                               struct sonde_text subject, uint32_t number);
-bool             snd_fact_add(struct snd_fact *fact, const struct snd_fact_value *value);
-void             snd_facts_release(struct snd_tables *tables);
+void snd_facts_release(struct snd_tables *tables);
 
 /* Facts of records, once all strings are known; then those of metadata. */
 bool snd_facts_read(const struct sonde_trace *trace, struct snd_process *process);

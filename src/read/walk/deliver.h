@@ -2,7 +2,7 @@
 /*
  * read/walk/deliver.h - one event of a chunk to the visitor: its time, its thread, whether it was warm-up.
  *
- * Shared by the two walks (trace_walk.c, merge.c). walk_rare.c has the kinds that most chunks lack.
+ * Shared by the two walks (trace_walk.c, merge.c).
  *
  * Layer: read. Threads: one at a time.
  */
@@ -54,8 +54,6 @@ struct snd_walker {
 
 void snd_place_start(struct snd_walker *walker, struct snd_place *place,
                      const struct snd_process *process, const struct snd_chunk_ref *chunk);
-/* Goes over to the thread of that id. */
-void snd_place_switch(struct snd_walker *walker, struct snd_place *place, uint32_t thread_id);
 /* Whether the first of `count` words is a range that has its duration in it. */
 static inline bool snd_is_leaf(const uint64_t *words, size_t count)
 {
@@ -71,10 +69,7 @@ static inline bool snd_is_leaf(const uint64_t *words, size_t count)
  */
 size_t snd_deliver_leaves(struct snd_walker *walker, struct snd_place *place, const uint64_t *words,
                           size_t count, uint64_t until, uint64_t end_until);
-/* An event of a known kind that is its thread's and refers to the tables alone; false: it cannot be one. */
-bool snd_deliver_known(struct snd_walker *walker, struct snd_place *place, const uint64_t *words,
-                       bool is_timed);
-/* The same for events that are rare, or that refer to what is in their chunk. */
+/* An event that is rare, or that refers to what is in its chunk; false: it cannot be one. */
 bool snd_deliver_rare(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
 /* Delivers the end that a span has left waiting; false: its time cannot be. */
 bool snd_deliver_end(struct snd_walker *walker, struct snd_place *place);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tensors view: what a model and its optimizer hold, tensor by tensor; pytorch_memlab's MemReporter.
+ * The views tensors (what a model and its optimizer hold, tensor by tensor; pytorch_memlab's MemReporter) and
+ * tensor-lines (which source lines allocated what).
  *
  * Each tensor is a fact (TENSOR of format/facts.def). Tensors of one storage share it: it counts
  * once, for the first of them.
@@ -9,8 +10,9 @@
 
 #include "base/data/hash.h"
 #include "base/data/map.h"
-#include "read/said/trace_facts.h"
 #include "read/file/scale.h"
+#include "read/said/trace_facts.h"
+#include "sonde/tensorlines.h"
 #include "view/render/view.h"
 
 static const struct snd_column columns[] = {
@@ -111,5 +113,55 @@ SND_VIEW_BUILD(snd_view_tensors)
         snd_doc_total(doc, kinds[i].key, sums.by_kind[i] ? kinds[i].title : NULL, SND_BYTES,
                       snd_cell_number(sums.by_kind[i]));
     snd_doc_total(doc, "storage_bytes", "In all", SND_BYTES, snd_cell_number(sums.all));
+    return SONDE_OK;
+}
+
+/* -------------------------------------------------------------------- lines */
+
+static const struct snd_column line_columns[] = {
+    { "function", NULL, SND_TEXT, SND_FIT_CONTENT },
+    { "file", NULL, SND_TEXT, SND_FIT_CONTENT },
+    { "line", "Line", SND_COUNT, SND_FIT_FIXED },
+    { "allocs", "# of Allocs", SND_COUNT, SND_FIT_FIXED },
+    { "taken_bytes", "Taken", SND_BYTES, SND_FIT_FIXED },
+    { "peak_bytes", "Held, most", SND_BYTES, SND_FIT_FIXED },
+    { "end_bytes", "At end", SND_BYTES, SND_FIT_FIXED },
+    { "active_bytes", "All, most", SND_BYTES, SND_FIT_FIXED },
+    { "source", "Source", SND_TEXT, SND_FIT_CONTENT },
+};
+
+static struct snd_cell show(int64_t number, uint64_t allocs)
+{
+    return allocs ? snd_cell_number(number) : snd_cell_none();
+}
+
+SND_DOC_RELEASE(free_tensor_lines, sonde_tensor_lines_free)
+
+SND_VIEW_BUILD(snd_view_tensor_lines)
+{
+    int64_t taken = 0;
+
+    (void)options;
+    snd_table_init(&doc->rows, line_columns, SND_COUNT_OF(line_columns));
+    struct sonde_tensor_lines *tensor_lines = NULL;
+    enum sonde_status          st = sonde_tensor_lines_new(trace, &tensor_lines, err);
+    snd_doc_keep(doc, tensor_lines, free_tensor_lines);
+    if (st != SONDE_OK)
+        return st;
+    for (size_t i = 0; i < sonde_tensor_lines_count(tensor_lines); i++) {
+        const struct sonde_tensor_line *row = sonde_tensor_lines_row(tensor_lines, i);
+        struct snd_cell                *cell = snd_table_add(&doc->rows);
+        *cell++ = snd_cell_text(row->function);
+        *cell++ = snd_cell_text(row->file);
+        *cell++ = snd_cell_number(row->line);
+        *cell++ = show((int64_t)row->allocs, row->allocs);
+        *cell++ = show(row->taken_bytes, row->allocs);
+        *cell++ = show(row->peak_bytes, row->allocs);
+        *cell++ = show(row->end_bytes, row->allocs);
+        *cell++ = show(row->active_bytes, row->allocs);
+        *cell++ = snd_cell_text(row->source);
+        taken = snd_add(taken, row->taken_bytes);
+    }
+    snd_doc_total(doc, "taken_bytes", "Taken", SND_BYTES, snd_cell_number(taken));
     return SONDE_OK;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
-#include "base/text/plain_text.h"
+#include "base/text/utf8.h"
 
 static void put_fixed(struct sonde_buffer *buf, int decimals, double value, const char *unit)
 {

@@ -27,7 +27,7 @@ struct snd_flops_unit {
 struct snd_flops_unit snd_flops_unit(double least);
 
 /*
- * Text of a trace for a terminal (base/text/plain_text.h): what could move the cursor, turn the direction of
+ * Text of a trace for a terminal (base/text/utf8.h): what could move the cursor, turn the direction of
  * writing or is not UTF-8 is spelled out, so that no name can break a table or drive a terminal.
  */
 void snd_format_text(struct sonde_buffer *buf, const char *bytes, size_t length);

@@ -18,17 +18,6 @@
 
 void snd_render_text(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out);
-void snd_render_json(const struct snd_doc *doc, const struct sonde_report_options *options,
-                     struct snd_out *out);
-void snd_render_csv(const struct snd_doc *doc, const struct sonde_report_options *options,
-                    struct snd_out *out);
-
-void snd_render_columns(const struct snd_doc *doc, const struct sonde_report_options *options,
-                        struct snd_out *out);
-
-/* One cell as JSON, the same in every format that has JSON. */
-void snd_cell_json(struct snd_json *json, const char *key, enum snd_kind kind, bool torch_units,
-                   const struct snd_cell *cell);
 
 /* In the requested format, cut to the width of a terminal. Errors: SONDE_E_IO. */
 SND_CHECKED enum sonde_status snd_render(const struct snd_doc              *doc,

@@ -22,9 +22,6 @@ struct snd_view {
     enum snd_sorting { SND_SORTED, SND_FIXED, SND_SORTS_ITSELF } sorting; /* as in views.def */
 };
 
-extern const struct snd_view snd_views[];
-extern const size_t          snd_view_count;
-
 #define SND_VIEW_BUILD(name)                                                                      \
     enum sonde_status name(struct sonde_trace *trace, const struct sonde_report_options *options, \
                            struct snd_doc *doc, struct sonde_error *err)
