@@ -173,6 +173,7 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
 {
     struct snd_native_sample s;
     uint32_t                 counter;
+    uint64_t                 covered = 0;
 
     if (!snd_native_sample_read(d->perf, record, &s))
         return;
@@ -180,22 +181,27 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
     struct snd_seen_process *process = snd_observed_process(&d->observed, s.pid);
     if (!thread || !process)
         return;
+    bool is_counter = snd_perf_is_counter(d->perf, s.event, &counter);
+    bool is_switch = snd_perf_is_switch(d->perf, s.event);
+    if (!is_counter && !is_switch && !thread->is_python) {
+        covered = snd_rate_sample(&d->perf->rate, &thread->rate, s.period,
+                                  snd_perf_is_fine(d->perf, s.event));
+        if (covered == 0)
+            return;
+    }
     uint32_t stack = find_stack(d, &s, process, thread);
-    bool     is_counter = snd_perf_is_counter(d->perf, s.event, &counter);
     if (is_counter)
         take_events(d, &s, thread->is_python ? SND_STACK_LEFT_OUT : stack, counter);
     if (thread->is_python)
         return;
-    if (snd_perf_is_switch(d->perf, s.event)) {
+    if (is_switch) {
         thread->waits_at = stack;
         thread->waits_ns = s.ns;
         return;
     }
     count(d, SND_NATIVE_SAMPLES, 1);
-    if (!is_counter) {
-        thread->sampled_ns += d->perf->period_ns;
-        snd_drain_write(d, thread, stack, s.ns, d->perf->period_ns, SONDE_SAMPLED_ON_CPU);
-    }
+    if (!is_counter)
+        snd_drain_write(d, thread, stack, s.ns, covered, SONDE_SAMPLED_ON_CPU);
 }
 
 /* From when it left its processor: idle, as the states have it. */
@@ -368,24 +374,38 @@ void snd_drain_init(struct snd_drain *d, struct snd_perf *perf,
     d->kernel = snd_mapped_kernel(&d->observed.files);
     d->tally = recorder->tally(SONDE_TALLY_NATIVE, 0, 0, SND_NATIVE_WORDS);
     count(d, SND_NATIVE_USER_ONLY, !perf->has_kernel);
-    count(d, SND_NATIVE_PERIOD_NS, perf->period_ns);
+    count(d, SND_NATIVE_PERIOD_NS, perf->rate.whole_ns);
     if (off_cpu)
         d->waits = recorder->tally(SONDE_TALLY_NATIVE_WAITS, 0, 0, SND_NATIVE_WAITS_WORDS);
     count_waits(d, SND_NATIVE_WAITS_ABSENT, !perf->has_switches);
     d->before = take_moment();
 }
 
+static bool is_living(const struct snd_drain *d, uint32_t i)
+{
+    const struct snd_seen_thread *thread = &d->observed.threads[i];
+    uint32_t                      at;
+
+    return snd_map_get(&d->observed.by_tid, (struct snd_key){ thread->pid, thread->tid, 0 }, &at) &&
+           at == i;
+}
+
 /* The threads that wait when the recording ends. */
 static void end_waits(struct snd_drain *d)
 {
-    for (uint32_t i = 0; i < d->observed.thread_count; i++) {
-        struct snd_seen_thread *thread = &d->observed.threads[i];
-        uint32_t                at;
-        if (snd_map_get(&d->observed.by_tid, (struct snd_key){ thread->pid, thread->tid, 0 },
-                        &at) &&
-            at == i)
-            end_wait(d, thread, d->now.ns);
-    }
+    for (uint32_t i = 0; i < d->observed.thread_count; i++)
+        if (is_living(d, i))
+            end_wait(d, &d->observed.threads[i], d->now.ns);
+}
+
+/* Threads that begin from now on are sampled at another rate. They inherit it from those that live. */
+static void change_rate(struct snd_drain *d)
+{
+    if (!d->perf->rate.is_fine)
+        snd_perf_end_fine(d->perf);
+    for (uint32_t i = 0; d->perf->rate.is_fine && i < d->observed.thread_count; i++)
+        if (is_living(d, i) && !d->observed.threads[i].is_python)
+            (void)snd_perf_add_fine(d->perf, (pid_t)d->observed.threads[i].tid);
 }
 
 /* Facts that are known only after sampling has ended. */
@@ -411,6 +431,8 @@ void snd_drain_round(struct snd_drain *d, bool all)
     snd_perf_drain(d->perf, all ? UINT64_MAX : d->now.ns, take, d);
     if (all)
         settle(d);
+    else if (snd_rate_judge(&d->perf->rate))
+        change_rate(d);
     count(d, SND_NATIVE_CPU_NS, snd_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own);
 }
 

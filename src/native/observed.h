@@ -7,6 +7,7 @@
 #ifndef SND_NATIVE_OBSERVED_H
 #define SND_NATIVE_OBSERVED_H
 
+#include "native/perf/rate.h"
 #include "native/stacks/mapped.h"
 
 #define SND_COMM_MAX 16u
@@ -21,17 +22,18 @@ struct snd_seen_process {
 };
 
 struct snd_seen_thread {
-    uint32_t pid, tid;
-    uint32_t id; /* in the recording; 0: not there yet */
-    char     name[SND_COMM_MAX];
-    uint64_t start_ns;
-    bool     is_python;           /* it has run Python code: its process samples it */
-    uint32_t waits_at;            /* its stack when it left the processor */
-    uint64_t waits_ns;            /* and when; 0: it is on one, or was made to leave */
-    uint64_t sampled_ns, used_ns; /* of processor time: in samples; in all, once it has ended */
-    uint32_t reads;               /* that make up the latter: rests.h */
-    uint32_t parent;              /* of its process, likewise */
-    uint64_t end_ns;
+    uint32_t               pid, tid;
+    uint32_t               id; /* in the recording; 0: not there yet */
+    char                   name[SND_COMM_MAX];
+    uint64_t               start_ns;
+    bool                   is_python; /* it has run Python code: its process samples it */
+    uint32_t               waits_at;  /* its stack when it left the processor */
+    uint64_t               waits_ns;  /* and when; 0: it is on one, or was made to leave */
+    struct snd_rate_thread rate;      /* of its processor time: what is in samples */
+    uint64_t               used_ns;   /* all of it, once it has ended */
+    uint32_t               reads;     /* that make up the latter: rests.h */
+    uint32_t               parent;    /* of its process, likewise */
+    uint64_t               end_ns;
 };
 
 /* Pointers are valid until the next one is added. */

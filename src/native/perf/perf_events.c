@@ -33,15 +33,15 @@ static struct perf_event_attr make_attr(const struct snd_perf *p)
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof attr,
-        .config = p->period_ns ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_DUMMY,
-        .sample_period = p->period_ns,
+        .config = p->rate.whole_ns ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_DUMMY,
+        .sample_period = p->rate.whole_ns,
         .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
                        PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
                        PERF_SAMPLE_STACK_USER,
         .read_format = p->counts_lost ? FORMAT_LOST : 0,
         .disabled = 1,
         .inherit = 1,
-        .inherit_stat = p->period_ns > 0, /* the time of each thread that ends: rests.h */
+        .inherit_stat = p->rate.whole_ns > 0, /* the time of each thread that ends: rests.h */
         .exclude_kernel = !p->has_kernel,
         .exclude_hv = 1,
         .exclude_callchain_user = 1,
@@ -71,6 +71,20 @@ static struct perf_event_attr make_switch_attr(const struct snd_perf *p)
     attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
     attr.sample_period = 1;
     attr.context_switch = 1;
+    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.inherit_stat = 0;
+    return attr;
+}
+
+/*
+ * The period of an event that is inherited cannot be changed for those who begin later: where threads take turns that one
+ * of the others started, the kernel has them swap their events, and the one that was opened ends with some child.
+ */
+static struct perf_event_attr make_fine_attr(const struct snd_perf *p)
+{
+    struct perf_event_attr attr = make_attr(p);
+
+    attr.sample_period = p->rate.fine_ns;
+    attr.disabled = attr.enable_on_exec = 0;
     attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.inherit_stat = 0;
     return attr;
 }
@@ -109,6 +123,18 @@ static bool keep_event(struct snd_perf *p, int fd)
     return false;
 }
 
+static bool keep_fine(struct snd_perf *p, int fd, uint64_t id)
+{
+    if (fd >= 0 && snd_map_put(&p->fine, (struct snd_key){ id, 0, 0 }, 1) &&
+        snd_grow(&p->fine_events, &p->fine_capacity, p->fine_count, sizeof *p->fine_events)) {
+        p->fine_events[p->fine_count++] = fd;
+        return true;
+    }
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
 /* Events that ask for much are refused to some users: then for less. */
 static int open_first(struct snd_perf *p, pid_t pid, int cpu)
 {
@@ -128,9 +154,9 @@ static int open_first(struct snd_perf *p, pid_t pid, int cpu)
     return fd;
 }
 
-/* An event whose records go to a ring. */
-static bool open_beside(struct snd_perf *p, struct perf_event_attr *attr, pid_t tid,
-                        const struct snd_perf_ring *ring, uint64_t *id)
+/* An event whose records go to a ring; -1: there is none. */
+static int open_into(struct perf_event_attr *attr, pid_t tid, const struct snd_perf_ring *ring,
+                     uint64_t *id)
 {
     int fd = open_event(attr, tid, ring->cpu);
 
@@ -139,7 +165,13 @@ static bool open_beside(struct snd_perf *p, struct perf_event_attr *attr, pid_t 
         close(fd);
         fd = -1;
     }
-    return keep_event(p, fd);
+    return fd;
+}
+
+static bool open_beside(struct snd_perf *p, struct perf_event_attr *attr, pid_t tid,
+                        const struct snd_perf_ring *ring, uint64_t *id)
+{
+    return keep_event(p, open_into(attr, tid, ring, id));
 }
 
 static bool open_switches(struct snd_perf *p, pid_t tid)
@@ -193,6 +225,13 @@ bool snd_perf_is_counter(const struct snd_perf *p, uint64_t event, uint32_t *num
 {
     return p->counters.count > 0 &&
            snd_map_get(&p->counted, (struct snd_key){ event, 0, 0 }, number);
+}
+
+bool snd_perf_is_fine(const struct snd_perf *p, uint64_t event)
+{
+    uint32_t found;
+
+    return p->rate.turn > 0 && snd_map_get(&p->fine, (struct snd_key){ event, 0, 0 }, &found);
 }
 
 bool snd_perf_is_switch(const struct snd_perf *p, uint64_t event)
@@ -352,7 +391,7 @@ enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_
     long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
     *p = (struct snd_perf){ .ring_bytes = ring_bytes(cpus > 0 ? (size_t)cpus : 1),
-                            .period_ns = wanted->period_ns,
+                            .rate = snd_rate_begin(wanted->period_ns),
                             .on_exec = wanted->on_exec,
                             .has_kernel = true,
                             .counts_lost = true };
@@ -387,12 +426,34 @@ bool snd_perf_add(struct snd_perf *p, pid_t tid)
     return (!p->has_switches || open_switches(p, tid)) && open_counters(p, tid);
 }
 
+bool snd_perf_add_fine(struct snd_perf *p, pid_t tid)
+{
+    struct perf_event_attr attr = make_fine_attr(p);
+
+    for (uint32_t i = 0; i < p->ring_count; i++) {
+        uint64_t id = 0;
+        int      fd = open_into(&attr, tid, &p->rings[i], &id);
+        if (!keep_fine(p, fd, id))
+            return false;
+    }
+    return true;
+}
+
+void snd_perf_end_fine(struct snd_perf *p)
+{
+    for (uint32_t i = 0; i < p->fine_count; i++)
+        close(p->fine_events[i]);
+    p->fine_count = 0;
+}
+
 static void control(struct snd_perf *p, int request)
 {
     for (uint32_t i = 0; i < p->ring_count; i++)
         ioctl(p->rings[i].fd, request, 0);
     for (uint32_t i = 0; i < p->event_count; i++)
         ioctl(p->events[i], request, 0);
+    for (uint32_t i = 0; i < p->fine_count; i++)
+        ioctl(p->fine_events[i], request, 0);
 }
 
 void snd_perf_enable(struct snd_perf *p)
@@ -438,6 +499,8 @@ uint64_t snd_perf_lost(const struct snd_perf *p)
         lost += read_event(p->rings[i].fd).lost;
     for (uint32_t i = 0; p->counts_lost && i < p->event_count; i++)
         lost += read_event(p->events[i]).lost;
+    for (uint32_t i = 0; p->counts_lost && i < p->fine_count; i++)
+        lost += read_event(p->fine_events[i]).lost;
     return lost;
 }
 
@@ -446,6 +509,9 @@ void snd_perf_close(struct snd_perf *p)
     for (uint32_t i = 0; i < p->event_count; i++)
         close(p->events[i]);
     close_rings(p);
+    snd_perf_end_fine(p);
+    free(p->fine_events);
+    snd_map_release(&p->fine);
     free(p->events);
     free(p->rings);
     snd_map_release(&p->switches);

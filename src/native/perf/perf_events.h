@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/data/map.h"
 #include "native/counters/program_counters.h"
+#include "native/perf/rate.h"
 
 #define SND_PERF_COUNTER_HZ 4000u  /* as perf's */
 #define SND_PERF_STACK_BYTES 8192u /* of the stack that a sample has at most, as perf's */
@@ -37,18 +38,21 @@ struct snd_perf_ring {
 };
 
 struct snd_perf {
-    struct snd_perf_ring   *rings; /* owned */
-    uint32_t                ring_count;
-    int                    *events; /* owned: further events, whose records go to the rings */
-    uint32_t                event_count, event_capacity;
-    size_t                  ring_bytes;
-    uint64_t                period_ns;    /* 0: the clock does not sample */
-    bool                    on_exec;      /* begin when the process runs another program */
-    bool                    has_kernel;   /* time in the kernel is sampled, too, with its frames */
-    bool                    counts_lost;  /* snd_perf_lost() knows */
-    bool                    has_switches; /* threads that leave their processor are sampled, too */
-    struct snd_map          switches;     /* the ids of those events */
-    struct snd_counter_list counters;     /* that take samples, too */
+    struct snd_perf_ring *rings; /* owned */
+    uint32_t              ring_count;
+    int                  *events; /* owned: further events, whose records go to the rings */
+    uint32_t              event_count, event_capacity;
+    size_t                ring_bytes;
+    struct snd_rate       rate; /* of the clock */
+    struct snd_map fine; /* the ids of its events for threads that begin while that is fine */
+    int           *fine_events; /* owned: those that are open */
+    uint32_t       fine_count, fine_capacity;
+    bool           on_exec;             /* begin when the process runs another program */
+    bool           has_kernel;          /* time in the kernel is sampled, too, with its frames */
+    bool           counts_lost;         /* snd_perf_lost() knows */
+    bool           has_switches;        /* threads that leave their processor are sampled, too */
+    struct snd_map switches;            /* the ids of those events */
+    struct snd_counter_list counters;   /* that take samples, too */
     struct snd_map          counted;    /* the ids of their events, to their numbers in the list */
     bool                    has_counts; /* their samples have what was counted in the thread */
 };
@@ -78,6 +82,15 @@ size_t snd_perf_count_words(const struct snd_perf *perf, uint64_t event);
 void snd_perf_counted(const struct snd_perf *perf, uint64_t counted[SND_COUNTERS_MOST]);
 /* Adds another thread to them. False: it has ended, or there are no more descriptors. */
 bool snd_perf_add(struct snd_perf *perf, pid_t tid);
+/*
+ * Samples the thread, and threads that it starts, as often as the fine rate has it, too. False: it has ended, or there are
+ * no more descriptors.
+ */
+bool snd_perf_add_fine(struct snd_perf *perf, pid_t tid);
+/* Ends that, for all. */
+void snd_perf_end_fine(struct snd_perf *perf);
+/* Is it such an event? */
+bool snd_perf_is_fine(const struct snd_perf *perf, uint64_t event);
 /* Attached events begin to count. */
 void snd_perf_enable(struct snd_perf *perf);
 void snd_perf_disable(struct snd_perf *perf);

@@ -12,7 +12,7 @@ void snd_rests_exit(struct snd_drain *d, struct snd_seen_thread *thread,
 {
     uint32_t at = (uint32_t)(thread - d->observed.threads);
 
-    if (samples_itself || d->perf->period_ns == 0 || thread->is_python)
+    if (samples_itself || d->perf->rate.whole_ns == 0 || thread->is_python)
         return;
     thread->parent = process ? process->parent : 0;
     thread->end_ns = ns;
@@ -33,14 +33,15 @@ static uint32_t rest_stack(struct snd_drain *d)
 
 static void write_rest(struct snd_drain *d, struct snd_seen_thread *thread)
 {
-    if (thread->used_ns <= thread->sampled_ns)
+    if (thread->used_ns <= thread->rate.sampled_ns)
         return;
-    uint64_t rest = thread->used_ns - thread->sampled_ns;
+    uint64_t rest = thread->used_ns - thread->rate.sampled_ns;
+    snd_rate_rest(&d->perf->rate, rest);
     if (rest <= thread->used_ns / LITTLE)
         return;
     uint64_t *words = d->recorder.tally(SONDE_TALLY_NATIVE_RESTS, 0, 0, SND_NATIVE_RESTS_WORDS);
     if (words) {
-        words[SND_NATIVE_RESTS_UNSEEN] += thread->sampled_ns == 0;
+        words[SND_NATIVE_RESTS_UNSEEN] += thread->rate.sampled_ns == 0;
         words[SND_NATIVE_RESTS_NS] += rest;
     }
     snd_drain_write(d, thread, rest_stack(d), thread->end_ns, rest, SONDE_SAMPLED_ON_CPU);
