@@ -150,7 +150,7 @@ def test_words_of_options_are_the_librarys(tmp_path):
     command = run(SONDE, "report", "t.sonde", "--group-by", "tread", cwd=tmp_path, status=2).stderr
     assert shown[0] in command
     assert shown == [
-        "unknown group 'tread' (did you mean 'thread'?); groups: shape, stack, thread, process, module, overload, operator, grid, device",
+        "unknown group 'tread' (did you mean 'thread'?); groups: shape, stack, thread, process, module, overload, operator, grid, device, step",
         "expected full, torch or none, got 'fast'",
         "unknown format 'jsno' (did you mean 'json'?); formats: text, json, csv",
         "unknown time unit 'weeks'; units: us, ms, s, auto",

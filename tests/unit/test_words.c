@@ -45,7 +45,7 @@ static void test_groups_are_joined(void **state)
     assert_int_equal(value, 77);
     assert_string_equal(err.message,
                         "unknown group 'tread' (did you mean 'thread'?); groups: shape, "
-                        "stack, thread, process, module, overload, operator, grid, device");
+                        "stack, thread, process, module, overload, operator, grid, device, step");
     assert_int_equal(sonde_word_value(SONDE_WORDS_FORMAT, "text,json", &value, &err),
                      SONDE_E_ARGUMENT);
     assert_int_equal(sonde_word_value(SONDE_WORDS_FLOPS, "fast", &value, &err), SONDE_E_ARGUMENT);
