@@ -231,6 +231,45 @@ def test_descriptors_are_the_programs(tmp_path):
     assert done.stdout == "['one', 'two', 'three']\n"
 
 
+@pytest.fixture
+def busy_machine():
+    """Twice as many processes that run as there are processors."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    yield
+    for other in others:
+        other.kill()
+        other.wait()
+
+
+def processor_seconds(trace):
+    text = subprocess.run([SONDE, "report", trace, "--view", "samples"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return float(text.partition("CPU time:")[2].split()[0])
+
+
+@pytest.mark.alone
+def test_processor_time_is_that_of_the_process(tmp_path, busy_machine):
+    """Samples cannot tell a thread that waits for a processor from one that runs."""
+    (tmp_path / "program.py").write_text("import time\nwhile time.process_time() < 1: sum(range(1000))\nprint(time.process_time())\n")
+    trace = str(tmp_path / "t.sonde")
+    done = subprocess.run([SONDE, "run", "--sample", "-o", trace, "--", sys.executable, "program.py"], cwd=tmp_path, stdout=subprocess.PIPE,
+                          text=True, timeout=100, check=True)
+    spent = float(done.stdout)
+    assert spent - 0.25 < processor_seconds(trace) < spent + 0.1  # less its start, with its end
+
+
+@pytest.mark.alone
+def test_processor_time_of_another_process(tmp_path, busy_machine):
+    trace = str(tmp_path / "t.sonde")
+    with subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        spent = lambda: int(open(f"/proc/{program.pid}/schedstat").read().split()[0]) / 1e9
+        begun = spent()
+        subprocess.run([SONDE, "attach", str(program.pid), "--duration", "1", "-o", trace], timeout=100, check=True, stderr=subprocess.PIPE)
+        most = spent() - begun
+        program.kill()
+    assert 0.1 < processor_seconds(trace) <= most < 0.9
+
+
 @pytest.mark.alone
 def test_no_time_is_two_threads(tmp_path):
     """Many threads, looked at in turn: one lock is held once at a time, and no CPU is made up."""

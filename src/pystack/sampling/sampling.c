@@ -289,14 +289,33 @@ static bool look_at_all(struct snd_sampling *s, uint64_t now)
     return look_at_others(s, now) || ended;
 }
 
-/* What the rounds since the last call cost, and the wakings for them. */
+/*
+ * Processor time of the process that is sampled; 0: not known. Samples cannot tell it: a thread that is ready to run and
+ * waits for a processor looks as if it ran.
+ */
+static uint64_t ask_process(const struct snd_sampling *s)
+{
+    clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
+
+    if (s->python.pid != getpid() && clock_getcpuclockid(s->python.pid, &clock) != 0)
+        return 0;
+    return snd_clock_ns(clock);
+}
+
+/* What the rounds since the last call cost, and the wakings for them; and what the process took meanwhile. */
 void snd_sampling_count_own(struct snd_sampling *s)
 {
-    uint64_t own = snd_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t own = snd_clock_ns(CLOCK_THREAD_CPUTIME_ID), process = ask_process(s);
 
-    if (s->own_ns != 0 && own > s->own_ns)
-        snd_sampling_count_(s, SND_SAMPLER_CPU_NS, own - s->own_ns);
+    if (s->own_ns != 0 && own > s->own_ns) {
+        uint64_t cost = own - s->own_ns;
+        uint64_t sampler = s->python.pid == getpid() ? cost : 0;
+        snd_sampling_count_(s, SND_SAMPLER_CPU_NS, cost);
+        if (process > s->process_ns + sampler)
+            snd_sampling_count_(s, SND_SAMPLER_PROCESS_NS, process - s->process_ns - sampler);
+    }
     s->own_ns = own;
+    s->process_ns = process;
     s->own_rounds = 0;
 }
 

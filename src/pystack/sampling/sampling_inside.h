@@ -110,11 +110,12 @@ struct snd_sampling {
     uint64_t        switches, switches_of; /* of the lock, when codes were compared, and whose */
     bool            lock_stayed;           /* with that thread, between the last two looks */
     uint64_t        own_ns;                /* of the sampling thread's clock, when last read */
-    uint32_t        own_rounds;            /* since then */
-    uint64_t        round_ns;              /* the round before */
-    struct snd_task self;                  /* the sampling thread, in the process that it samples */
-    uint64_t        delay_ns;              /* of that thread, when last asked */
-    uint64_t        stopped_ns;            /* in which the process was stopped, it included */
+    uint64_t        process_ns; /* of the clock of the process that is sampled, at that time */
+    uint32_t        own_rounds; /* since then */
+    uint64_t        round_ns;   /* the round before */
+    struct snd_task self;       /* the sampling thread, in the process that it samples */
+    uint64_t        delay_ns;   /* of that thread, when last asked */
+    uint64_t        stopped_ns; /* in which the process was stopped, it included */
     uint32_t        tid_offset, epoch, turn;
     int64_t         credit_ns;             /* for looks at threads that do not hold the lock */
     uint64_t        now_ns, now_clock;     /* one moment by two clocks: when the round began */

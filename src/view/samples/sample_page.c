@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/data/sort.h"
+#include "read/reader.h"
 #include "read/said/trace_metadata.h"
 #include "snd_config.h"
 #include "view/render/format.h"
@@ -112,6 +113,23 @@ enum sonde_status snd_samples_load(struct sonde_trace                *trace,
 /* ---------------------------------------------------------------- what is said */
 
 /* A program that waited has no samples then: the observer noted how long it looked. */
+/*
+ * Of the processes that a sampler of Python stacks looked at, as their clocks had it: a thread that waits for a processor
+ * looks to that sampler as if it ran. Of others, whose samples are taken by their processor time: that of the samples.
+ */
+static double find_cpu(const struct sonde_trace *trace, const struct whole *whole)
+{
+    uint64_t measured = 0;
+
+    for (uint32_t i = 0; i < trace->process_count; i++) {
+        const struct snd_tables *tables = &trace->processes[i].tables;
+        for (uint32_t k = 1; k < tables->tally_count; k++)
+            if (tables->tallies[k].head.kind == SND_TALLY_SAMPLER)
+                measured += tables->tallies[k].words[SND_SAMPLER_PROCESS_NS];
+    }
+    return measured ? (double)measured : (double)whole->cpu_ns;
+}
+
 static double find_duration(const struct sonde_trace *trace, const struct whole *whole)
 {
     double            longest = (double)whole->last_ns - (double)whole->first_ns;
@@ -145,7 +163,7 @@ static void put_banner(const struct snd_doc *doc, const struct whole *whole, str
     snd_number_fixed(number, 3, find_duration(doc->trace, whole) / 1e9);
     snd_out_format(out, "%-*s Duration: %-9s", BANNER, "  " SND_VERSION, number);
     snd_out_format(out, " CPU time: %s\n\n",
-                   snd_number_fixed(number, 3, (double)whole->cpu_ns / 1e9));
+                   snd_number_fixed(number, 3, find_cpu(doc->trace, whole) / 1e9));
     snd_format_text(&text, command.bytes, command.length);
     snd_out_text(out, "Program: ");
     snd_out_put(out, snd_buf_string(&text), text.length);
