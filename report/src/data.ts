@@ -114,6 +114,14 @@ export interface Calls {
   correlation: Uint32Array;
 }
 
+/** Ranges that are one collective, of all ranks: those of a number follow each other. */
+export interface Meetings {
+  number: Float64Array;
+  thread: Uint32Array;
+  start: Float64Array;
+  wait: Float64Array; // until the last rank came; -1: not known
+}
+
 export interface Marks {
   thread: Int32Array; // -1: the process's
   name: Uint32Array;
@@ -221,6 +229,7 @@ export interface Trace {
   views: ViewEntry[];
   ranges: Ranges;
   links: Links;
+  meetings: Meetings;
   calls: Calls;
   marks: Marks;
   steps: Steps;

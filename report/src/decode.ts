@@ -367,6 +367,7 @@ export async function decode(text: string): Promise<Trace> {
 
   const links = blocks("LINK");
   const calls = blocks("CALL");
+  const meetings = blocks("MEET");
   const marks = blocks("MARK");
   const steps = blocks("STEP");
   const series = decodeSeries(head, blocks("COUN"), blocks("MEMO"));
@@ -378,6 +379,12 @@ export async function decode(text: string): Promise<Trace> {
       to: new Uint32Array(links.count),
       fromThread: new Uint32Array(links.count),
       fromStart: new Float64Array(links.count),
+    },
+    meetings: {
+      number: new Float64Array(meetings.count),
+      thread: new Uint32Array(meetings.count),
+      start: new Float64Array(meetings.count),
+      wait: new Float64Array(meetings.count),
     },
     calls: {
       range: new Uint32Array(calls.count),
@@ -414,6 +421,12 @@ export async function decode(text: string): Promise<Trace> {
     trace.calls.range[i] = range.next();
     trace.calls.process[i] = process.next();
     trace.calls.correlation[i] = correlation.next();
+  });
+  meetings.each(([number, thread, start, wait], i) => {
+    trace.meetings.number[i] = number.next();
+    trace.meetings.thread[i] = thread.next();
+    trace.meetings.start[i] = start.signed();
+    trace.meetings.wait[i] = wait.next() - 1;
   });
   let at = 0;
   marks.each(([thread, name, when, what], i) => {

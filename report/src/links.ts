@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Where a span is on the timeline, and what it is linked with: forward with backward, calls with
- * work of a GPU.
+ * work of a GPU, a collective with that of the other ranks.
  */
 import type { Trace } from "./data";
+import * as format from "./format";
 import type { Lane } from "./lanes";
 import { firstAfter } from "./rows";
 
@@ -18,6 +19,7 @@ export interface Link {
   from: number; // numbers of ranges
   to: number;
   title: string;
+  together?: boolean; // neither comes of the other: they are joined at their begins
 }
 
 /** Where a range of the trace, or work of a GPU, is drawn. */
@@ -37,7 +39,7 @@ export function placeOf(trace: Trace, lanes: Lane[], id: number): Place | null {
 export function linked(trace: Trace, lanes: Lane[], id: number): Link[] {
   return id >= trace.ranges.ranges
     ? launchers(trace, id)
-    : [...passes(trace, lanes, id), ...launches(trace, id)];
+    : [...passes(trace, lanes, id), ...launches(trace, id), ...fellows(trace, lanes, id)];
 }
 
 /** Calls that gave this work to a GPU. */
@@ -69,6 +71,29 @@ function passes(trace: Trace, lanes: Lane[], id: number): Link[] {
       rangeAt(trace, lanes, ranges.thread[id], ranges.start[id]) === id
     )
       found.push({ from: id, to: links.to[i], title: "Backward" });
+  }
+  return found;
+}
+
+/** The same collective on other ranks. */
+function fellows(trace: Trace, lanes: Lane[], id: number): Link[] {
+  const { meetings, ranges, head } = trace;
+  const own = (i: number): boolean =>
+    meetings.thread[i] === ranges.thread[id] && meetings.start[i] === ranges.start[id];
+  const found: Link[] = [];
+  let first = 0;
+  while (first < meetings.thread.length && !own(first)) first++;
+  if (first === meetings.thread.length) return found;
+  const number = meetings.number[first];
+  while (first > 0 && meetings.number[first - 1] === number) first--;
+  for (let i = first; i < meetings.thread.length && meetings.number[i] === number; i++) {
+    const to = own(i) ? -1 : rangeAt(trace, lanes, meetings.thread[i], meetings.start[i]);
+    if (to < 0) continue;
+    const { title } = head.processes[head.threads[meetings.thread[i]].process];
+    const wait = meetings.wait[i];
+    const waits = wait < 0 ? "" : wait === 0 ? ", last" : `, waits ${format.time(wait / 1000)}`;
+    const rank = /^rank \d+/.exec(title)?.[0] ?? title;
+    found.push({ from: id, to, title: `${rank}${waits}`, together: true });
   }
   return found;
 }

@@ -193,7 +193,7 @@ function paintArrows(p: Painter, view: TimelineView): void {
   for (const link of linked(trace, lanes, selection.id)) {
     const [a, b] = [placeOf(trace, lanes, link.from), placeOf(trace, lanes, link.to)];
     if (!a || !b) continue;
-    const x0 = xOf(p, ranges.end[link.from]);
+    const x0 = xOf(p, link.together ? ranges.start[link.from] : ranges.end[link.from]);
     const x1 = xOf(p, ranges.start[link.to]);
     context.beginPath();
     context.moveTo(x0, middle(a));

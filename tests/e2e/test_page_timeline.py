@@ -130,6 +130,35 @@ def test_links_lead_from_forward_to_backward_operators(opened):
     wait_until(page, "document.querySelector('main > .timeline').dataset.selected === 'aten::addmm'")
 
 
+def test_a_collective_is_joined_with_that_of_the_other_ranks(opened):
+    """Rank 2 computes for longer: the others say how long they wait for it; rank 1 calls first. A line leads through all of their lanes."""
+    trace, shown = opened("job", "121")
+    assert "The others wait" in shown.go("summary").locator(".advice li[data-name=straggler]").text_content()
+    page = shown.go("timeline")
+    before = picture(page)["lines"]
+    page.get_by_label("Search names").fill("c10d::allreduce_")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button.link")
+    page.get_by_label("Search names").fill("")
+    wait_until(page, "!document.querySelector('.timeline .count').textContent.includes('match')")
+    titles = page.locator("dt:has(+ dd button.link)").all_text_contents()
+    assert [title.split(",")[0] for title in titles] == ["rank 0", "rank 2", "rank 3"] and titles[1] == "rank 2, last"
+    waits = read_json("report", trace, "--view", "ranks", "--group-by", "step", "--json")["rows"]
+    assert titles[0] == f"rank 0, waits {waits[0]['wait_ns'] / 1000:.3f}us"
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    changed = [sum(a != b for a, b in zip(*lines)) for lines in zip(before, picture(page)["lines"])]
+    drawn = [y for y, count in enumerate(changed) if count]
+    assert sum(count > 0 for count in changed[drawn[0]:drawn[-1]]) > 0.95 * (drawn[-1] - drawn[0]) > 100
+    page.locator("button.link").nth(1).click()
+    wait_until(page, "document.querySelector('.facts').textContent.includes('rank 1')")
+    titles = page.locator("dt:has(+ dd button.link)").all_text_contents()
+    assert [title.split(",")[0] for title in titles] == ["rank 0", "rank 1", "rank 3"]
+    page.get_by_label("Search names").fill("gloo:all_reduce")  # the work of another thread likewise
+    page.keyboard.press("Enter")
+    wait_until(page, "document.querySelector('main > .timeline').dataset.selected === 'gloo:all_reduce'")
+    assert page.locator("button.link", has_text="gloo:all_reduce").count() == 3
+
+
 def test_lanes_of_processes_steps_streams_and_counters(opened):
     names = []
     for case in ("gpu", "steps", "counters", "two_processes"):

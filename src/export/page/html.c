@@ -29,6 +29,7 @@ static const struct {
     { offsetof(struct snd_html, works), "WORK", 7 },
     { offsetof(struct snd_html, links), "LINK", 3 },
     { offsetof(struct snd_html, calls), "CALL", 3 },
+    { offsetof(struct snd_html, meetings), "MEET", 4 },
     { offsetof(struct snd_html, marks), "MARK", 4 },
     { offsetof(struct snd_html, steps), "STEP", 3 },
     { offsetof(struct snd_html, counters), "COUN", 3 },
@@ -110,6 +111,8 @@ static enum sonde_status put_sections(const struct content *content, const struc
         st = snd_advisor_new(content->trace, &advisor, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_timeline(&page, err);
+    if (st == SONDE_OK && !page.failed)
+        st = snd_html_collectives(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_memory(&page, err);
     if (st == SONDE_OK && !page.failed)

@@ -3,7 +3,7 @@
  * export/page/page.h - the data of the report page (docs/REPORT_PAGE.md), as sections of a compressed stream.
  *
  * html.c writes the whole; page.c sections, columns and texts; page_spans.c ranges, GPUs' work, links, marks, counters and
- * memory; page_samples.c samples and their stacks; page_memory.c blocks of memory; page_trees.c trees; page_diff.c what differs from another trace; page_views.c tables and findings. The bytes
+ * memory; page_collectives.c what ranks met in; page_samples.c samples and their stacks; page_memory.c blocks of memory; page_trees.c trees; page_diff.c what differs from another trace; page_views.c tables and findings. The bytes
  * are the page's own business: both ends are in one file, so that there are no old readers.
  *
  * Layer: export. Threads: belongs to one thread.
@@ -75,7 +75,8 @@ struct snd_html {
     int64_t                     *last_ns;        /* by thread: end of its latest range */
     int64_t                     *last_sample_ns; /* by thread: end of its latest sample */
     struct snd_html_block        spans, works, links, calls, marks, steps, counters, memory, blocks;
-    struct snd_html_block        samples, stacks;
+    struct snd_html_block        samples, stacks, meetings;
+    uint64_t                     meeting_count;
     uint32_t                     stack_count; /* of `stacks`, so far */
     int64_t        last_work_ns, last_mark_ns, last_counter_ns, last_memory_ns, last_block_ns;
     struct snd_map held_map; /* (process, device, address) to a place in held */
@@ -149,6 +150,7 @@ void snd_html_sample(struct snd_html *page, const struct sonde_event *event);
 /* ALLOC or FREE, of the counter `track`. */
 void snd_html_block_event(struct snd_html *page, const struct sonde_event *event, uint32_t track);
 /* Blocks that are still held, and the categories of all. */
+SND_CHECKED enum sonde_status snd_html_collectives(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_memory(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_trees(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err);

@@ -365,6 +365,9 @@ static void add_part(struct matcher *m, struct snd_lane *lane, const struct snd_
     if (!is_work) {
         member->thread = lane->thread;
         member->name = r->name;
+    } else {
+        member->work_thread = lane->thread;
+        member->work_ns = r->start_ns;
     }
     member->has_work |= is_work;
     if (is_over(m, c))
