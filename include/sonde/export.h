@@ -62,13 +62,14 @@ struct sonde_report_options {
     bool     ascii;     /* text: trees are drawn in ASCII */
     bool     no_source; /* data: no text of source files; text has them all the same */
     bool     gil;       /* samples, functions: only samples that held the interpreter's lock */
+    int64_t  at_ns;     /* heap: also what was held at this time of the trace; 0: no */
 };
 
-#define SONDE_REPORT_OPTIONS_INIT                                                          \
-    {                                                                                      \
-        sizeof(struct sonde_report_options), SONDE_NULL_, SONDE_NULL_, 100, 0, 0,          \
-            SONDE_REPORT_TEXT, SONDE_TIME_AUTO, false, false, 55, 80, 75, SONDE_NULL_,     \
-            SONDE_FLOPS_FULL, SONDE_PART_MAIN, false, false, false, 0, false, false, false \
+#define SONDE_REPORT_OPTIONS_INIT                                                             \
+    {                                                                                         \
+        sizeof(struct sonde_report_options), SONDE_NULL_, SONDE_NULL_, 100, 0, 0,             \
+            SONDE_REPORT_TEXT, SONDE_TIME_AUTO, false, false, 55, 80, 75, SONDE_NULL_,        \
+            SONDE_FLOPS_FULL, SONDE_PART_MAIN, false, false, false, 0, false, false, false, 0 \
     }
 
 /*

@@ -71,6 +71,8 @@ enum sonde_tally_kind {
     SONDE_TALLY_SAMPLER_GAPS = 16,      /* key, other 0 */
     SONDE_TALLY_STACK_COUNTERS = 17,    /* key: a stack; other: a counter's number */
     SONDE_TALLY_NATIVE_RESTS = 18,      /* key, other 0 */
+    SONDE_TALLY_HEAP_MOMENT = 21,       /* other: number of a moment * 2 + kind of memory */
+    SONDE_TALLY_HEAP_HELD = 22,         /* key: a stack; other: the same */
     SONDE_TALLY_LAST_ = 0x7fffffff,     /* the values of SONDE_TALLY_OF() are the type's, too */
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
@@ -219,7 +221,7 @@ struct sonde_process_thread {
     uint64_t start;      /* sonde_clock() when it began, 0: now */
 };
 SONDE_API uint32_t sonde_thread_of_process(const struct sonde_process_thread *thread,
-                                           const char                      *name);
+                                           const char                        *name);
 SONDE_API void     sonde_thread_end(uint32_t thread, uint64_t at);
 
 /* What a sampled thread was doing; none of the first three: idle. As in sonde/trace.h. */

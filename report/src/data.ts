@@ -224,8 +224,25 @@ export interface Stacks {
   kind: Uint8Array;
 }
 
+/** A heap over time: moments of the run, and what functions held from a moment on. */
+export interface Heap {
+  node: number; // of the tree "heap-all": its root
+  process: number;
+  at: Float64Array;
+  since: Float64Array; // the state was seen from then on
+  bytes: Float64Array;
+  highest: Float64Array; // since the moment before
+  held: {
+    moment: Uint32Array; // they ascend
+    node: Uint32Array; // of the tree "heap-all"
+    blocks: Float64Array;
+    bytes: Float64Array;
+  };
+}
+
 export interface Trace {
   head: Head;
+  heaps: Heap[]; // that have moments
   views: ViewEntry[];
   ranges: Ranges;
   links: Links;

@@ -4,6 +4,7 @@ import type {
   Before,
   Blocks as MemoryBlocks,
   Head,
+  Heap,
   Ranges,
   Samples,
   Series,
@@ -318,6 +319,41 @@ function decodeTree(about: TreeHead, nodes: Blocks, before: Blocks): Tree {
   return tree;
 }
 
+function decodeHeaps(moments: Blocks, held: Blocks): Heap[] {
+  const found = new Map<number, { process: number; moments: number[][]; held: number[][] }>();
+  let at = 0;
+  let latest = -1;
+  moments.each(([node, process, when, ago, bytes, highest]) => {
+    const root = node.next();
+    const own = found.get(root) ?? { process: 0, moments: [], held: [] };
+    own.process = process.next();
+    at = (root === latest ? at : 0) + when.signed();
+    latest = root;
+    own.moments.push([at, at - ago.signed(), bytes.next(), highest.next()]);
+    found.set(root, own);
+  });
+  held.each((columns) => {
+    const [root, ...share] = columns.map((column) => column.next());
+    found.get(root)!.held.push(share);
+  });
+  const column = (rows: number[][], i: number): Float64Array =>
+    Float64Array.from(rows, (row) => row[i]);
+  return [...found].map(([node, own]) => ({
+    node,
+    process: own.process,
+    at: column(own.moments, 0),
+    since: column(own.moments, 1),
+    bytes: column(own.moments, 2),
+    highest: column(own.moments, 3),
+    held: {
+      moment: Uint32Array.from(own.held, (share) => share[0]),
+      node: Uint32Array.from(own.held, (share) => share[1]),
+      blocks: column(own.held, 2),
+      bytes: column(own.held, 3),
+    },
+  }));
+}
+
 /** Nodes of ranges are of the kind that the ranges of their name are. */
 function kindsByName(tree: Tree, ranges: Ranges, texts: number): void {
   const kinds = new Uint8Array(texts);
@@ -346,6 +382,7 @@ function bounds(trace: Omit<Trace, "from" | "to">): [number, number] {
   trace.steps.at.forEach(see);
   for (const series of trace.series)
     if (series.at.length > 0) [series.at[0], series.at[series.at.length - 1]].forEach(see);
+  for (const heap of trace.heaps) [heap.since[0], heap.at[heap.at.length - 1]].forEach(see);
   return from < to ? [from, to] : Number.isFinite(from) ? [from, from + 1] : [0, 1];
 }
 
@@ -373,6 +410,7 @@ export async function decode(text: string): Promise<Trace> {
   const series = decodeSeries(head, blocks("COUN"), blocks("MEMO"));
   const trace = {
     head,
+    heaps: decodeHeaps(blocks("MOME"), blocks("HELD")),
     views: (found.get("VIEW") ?? []).map((part) => json(part) as ViewEntry),
     ranges: decodeRanges(blocks("SPAN"), blocks("WORK"), head),
     links: {

@@ -5,6 +5,7 @@ import type { Trace, Trait, ViewEntry } from "./data";
 import { decode } from "./decode";
 import { el, type Part } from "./dom";
 import { Flame } from "./flame";
+import { HeapTime } from "./heap";
 import * as format from "./format";
 import { makeLanes, type Lane } from "./lanes";
 import { listPart, traceChoice } from "./listing";
@@ -110,6 +111,7 @@ class Page {
     const has = (view: string): boolean => viewOf(this.trace, view) !== undefined;
     const all: [boolean, string, string][] = [
       [this.trace.blocks.count > 0, "memory", "Memory over time"],
+      [this.trace.heaps.length > 0, "heap", "Heap over time"],
       [has("modules") || has("layers"), "model", "Model"],
       [has("source"), "source", "Source"],
       [has("roofline"), "roofline", "Roofline"],
@@ -151,6 +153,8 @@ class Page {
         () => this.keep(),
       );
     if (kind === "memory") return new Memory(this.trace, this.lanes, this.chosen);
+    if (kind === "heap" && this.trace.heaps.length > 0)
+      return new HeapTime(this.trace, this.palette, () => this.keep());
     if (kind === "model") return new ModelTree(this.trace);
     if (kind === "source") return sourcePart(this.trace);
     if (kind === "roofline") return new Roofline(this.trace);

@@ -222,6 +222,10 @@ static enum sonde_status build_view(struct sonde_trace *trace, const struct snd_
 {
     struct snd_only_gil only = { 0 };
 
+    if (options->at_ns != 0 && view->build != snd_view_heap)
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "the view '%s' is not of a moment: --at applies to --view heap",
+                        view->info.name);
     if (!options->gil)
         return view->build(trace, options, doc, err);
     if (view->build != snd_view_samples && view->build != snd_view_functions)

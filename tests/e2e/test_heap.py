@@ -177,6 +177,76 @@ def test_shares_of_the_peak_add_up(cxx_program, tmp_path):
     assert sum(row["peak_bytes"] for row in report["rows"] if row["memory"] == "malloc") == heap["peak_bytes"]
 
 
+MOMENTS = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) static char *load(void) { char *p = malloc(1 << 20); __asm__ volatile("" ::: "memory"); return p; }
+__attribute__((noinline)) static char *cache(void) { char *p = malloc(2 << 20); __asm__ volatile("" ::: "memory"); return p; }
+static void *churn(void *unused)
+{
+    for (int round = 0; round < 40; round++) {
+        char *blocks[500];
+        for (int i = 0; i < 500; i++) blocks[i] = malloc((size_t)(i * 37 % 900 + round));
+        for (int i = 0; i < 500; i++) free(blocks[i]);
+        usleep(1000);
+    }
+    return unused;
+}
+int main(int count, char **arguments)
+{
+    char *blocks[12];
+    if (count > 1) { /* with other threads */
+        pthread_t threads[3];
+        for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, churn, NULL);
+        for (int i = 0; i < 12; i++) { blocks[i] = load(); usleep(3000); }
+        for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+        return arguments[0] == NULL;
+    }
+    for (int i = 0; i < 4; i++) { blocks[i] = load(); usleep(25000); }
+    for (int i = 4; i < 6; i++) { blocks[i] = cache(); usleep(25000); }
+    for (int i = 0; i < 4; i++) { free(blocks[i]); usleep(25000); }
+    return 0;
+}
+"""
+
+
+def held_at(trace, moment):
+    rows = read_json("report", trace, "--view", "heap", "--json", "--rows", "-1", "--at", str(moment["time_ns"]))["rows"]
+    return [row for row in rows if row["memory"] == moment["memory"] and (row["held_bytes"] or row["held_blocks"])]
+
+
+def moments_of(trace):
+    return read_json("report", trace, "--view", "heap-moments", "--json", "--rows", "-1")["rows"]
+
+
+def test_few_large_allocations_have_a_curve_and_their_holders(programs, tmp_path):
+    """Each change is more than 10 ms after the one before, and more than 64 KiB: a moment before each but the first."""
+    record(tmp_path / "trace", programs("moments", MOMENTS, "cc", "-pthread"), status=0)
+    moments = [one for one in moments_of(tmp_path / "trace") if one["memory"] == "malloc"]
+    mb = 1 << 20
+    assert [one["held_bytes"] // mb for one in moments] == [1, 2, 3, 4, 6, 8, 7, 6, 5]
+    assert [one["highest_bytes"] // mb for one in moments] == [1, 2, 3, 4, 6, 8, 8, 7, 6]
+    assert all(one["since_ns"] < one["time_ns"] for one in moments)
+    sums = {}
+    for row in held_at(tmp_path / "trace", moments[5]):
+        name = row["stack"][0].split()[0]
+        blocks, size = sums.get(name, (0, 0))  # of two calls, if the compiler unrolled a loop
+        sums[name] = blocks + row["held_blocks"], size + row["held_bytes"] // mb
+    assert sums == {"load": (4, 4), "cache": (2, 4)}
+
+
+@pytest.mark.parametrize("how", ["", "=4K"])
+def test_what_stacks_held_at_moments_adds_up(programs, tmp_path, how):
+    record(tmp_path / "trace", programs("moments", MOMENTS, "cc", "-pthread"), "threads", how=how, status=0)
+    moments = moments_of(tmp_path / "trace")
+    assert len(moments) >= 3
+    for moment in moments:
+        assert sum(row["held_bytes"] for row in held_at(tmp_path / "trace", moment)) == moment["held_bytes"], moment
+        assert moment["highest_bytes"] >= moment["held_bytes"] and (moment["held_error"] is None) == (how == "")
+
+
 @needs_valgrind
 def test_peak_is_massifs(c_program, tmp_path):
     out = tmp_path / "massif"

@@ -12,7 +12,7 @@ pytestmark = [needs_tools, needs_page, pytest.mark.skipif(not AXE.exists(), reas
 
 # Each part of the page, in a trace that has it.
 PARTS = [("torch", ["summary", "timeline", "flame", "memory", "model", "roofline", "matches?search=aten", "table/ops"]),
-         ("samples", ["summary", "timeline", "source", "table/functions"]), ("heap", ["summary", "flame", "table/heap"])]
+         ("samples", ["summary", "timeline", "source", "table/functions"]), ("heap", ["summary", "flame", "heap", "table/heap", "table/heap-functions"])]
 
 
 def faults(page):

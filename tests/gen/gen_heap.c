@@ -24,6 +24,43 @@ static void put_sampled(struct synth *s, uint32_t key, uint32_t other, uint64_t 
     synth_tally(s, SND_TALLY_HEAP_SAMPLED, key, other, words, SND_HEAP_SAMPLED_WORDS);
 }
 
+/* A moment of a heap (0: malloc's, 1: mapped): all that it held, and the most since the moment before. */
+static void put_moment(struct synth *s, uint32_t number, uint32_t kind, uint64_t bytes,
+                       uint64_t highest, uint64_t at, uint64_t since)
+{
+    const uint64_t words[SND_HEAP_MOMENT_WORDS] = { 1, bytes, highest, synth_raw_clock(s, at),
+                                                    since ? synth_raw_clock(s, since) : 0 };
+
+    synth_tally(s, SND_TALLY_HEAP_MOMENT, 0, number * 2 + kind, words, SND_HEAP_MOMENT_WORDS);
+}
+
+static void put_held(struct synth *s, uint32_t number, uint32_t kind, uint32_t stack,
+                     uint64_t blocks, uint64_t bytes)
+{
+    const uint64_t words[SND_HEAP_HELD_WORDS] = { blocks, bytes };
+
+    synth_tally(s, SND_TALLY_HEAP_HELD, stack, number * 2 + kind, words, SND_HEAP_HELD_WORDS);
+}
+
+/*
+ * The heap over time: load() alone, then both, then load() has freed; at the second moment copy() has not changed,
+ * and of the last one only a part was written before the process ended.
+ */
+static void put_moments(struct synth *s, uint32_t at_main, uint32_t at_load, uint32_t at_copy)
+{
+    put_held(s, 0, 0, at_load, 3, 30000);
+    put_held(s, 0, 0, at_copy, 10, 400);
+    put_moment(s, 0, 0, 30400, 30400, 200000, 0);
+    put_held(s, 1, 0, at_load, 6, 60000);
+    put_moment(s, 1, 0, 60400, 61000, 500000, 300000);
+    put_held(s, 1, 1, at_main, 2, 16384);
+    put_moment(s, 1, 1, 16384, 16384, 500000, 300000);
+    put_held(s, 2, 0, at_load, 1, 10000);
+    put_held(s, 2, 0, at_copy, 500, 20000);
+    put_moment(s, 2, 0, 30000, 80000, 900000, 899000);
+    put_held(s, 3, 0, at_load, 77, 77777);
+}
+
 /*
  * main() -> load(), main() -> parse() -> copy(); the peak is over, load() has changed since. N > 1: the
  * same as samples; 7: with a name that some formats cannot hold. Mapped memory, whose peak is now; a stack that is not known.
@@ -57,6 +94,7 @@ void make_heap(const char *path, uint64_t n)
         put_sampled(s, at_load, 0, 20);
         put_sampled(s, at_copy, 0, 10);
     }
+    put_moments(s, at_main, at_load, at_copy);
     synth_thread_done(s, t, 1000000, 0);
     synth_close(s, true);
 }

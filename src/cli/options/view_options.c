@@ -71,6 +71,8 @@ int snd_view_args_part(const struct snd_command *self, const struct snd_view_arg
     }
     if (args->gil && !*view)
         *view = "samples";
+    if (args->at && !*view)
+        *view = "heap";
     return -1;
 }
 
@@ -121,6 +123,7 @@ int snd_view_args_fill(const struct snd_command *self, const struct snd_view_arg
     report->show_all = args->show_all;
     report->peak = args->peak;
     report->gil = args->gil;
+    report->at_ns = args->at;
     return fill_words(self, args, report);
 }
 
@@ -154,6 +157,8 @@ void snd_view_args_narrow(struct snd_view_args *args, const char *view)
             *(bool *)((char *)args + parts[i].offset) = false;
     if (strcmp(view, "samples") != 0)
         args->gil = false;
+    if (strcmp(view, "heap") != 0)
+        args->at = 0;
     for (size_t i = 0; args->groups && (info = sonde_view_info(i)) != NULL; i++)
         if (strcmp(info->name, view) == 0 &&
             sonde_word_value(SONDE_WORDS_GROUP, args->groups, &groups, NULL) == SONDE_OK &&

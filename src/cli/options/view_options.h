@@ -18,7 +18,7 @@
 
 struct snd_view_args {
     const char *sort, *groups, *time_unit, *header, *flops;
-    int64_t     rows, stack_depth, max_name, max_shapes, max_source;
+    int64_t     rows, stack_depth, max_name, max_shapes, max_source, at;
     bool        json, csv, top_level, wide;
     bool        callers, callees, tree, awaiting, summary, skip_zero, show_all, peak, gil;
 };
@@ -59,6 +59,8 @@ struct snd_view_args {
       SND_OPTION_FLAG, at_(show_all), 0 }, \
     { 0, "gil", NULL, "samples, functions: only samples of threads that held the interpreter's lock", \
       SND_OPTION_FLAG, at_(gil), 0 }, \
+    { 0, "at", "NS", "heap: also what was held at this time of the trace, in ns; --view heap-moments lists them", \
+      SND_OPTION_NUMBER, at_(at), 1 }, \
     { 0, "peak", NULL, "line-memory: a column with each line's peak", SND_OPTION_FLAG, at_(peak), \
       0 }, \
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, at_(json), 0 }, \

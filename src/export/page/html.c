@@ -119,6 +119,8 @@ static enum sonde_status put_sections(const struct content *content, const struc
         st = snd_advisor_finish(advisor, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_trees(&page, err);
+    if (st == SONDE_OK && !page.failed && (page.content & SND_HAS_HEAP))
+        st = snd_html_heap_moments(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_summary_finish(summary, true, err);
     if (st == SONDE_OK && !page.failed) {

@@ -3,7 +3,7 @@
  * export/page/page.h - the data of the report page (docs/REPORT_PAGE.md), as sections of a compressed stream.
  *
  * html.c writes the whole; page.c sections, columns and texts; page_spans.c ranges, GPUs' work, links, marks, counters and
- * memory; page_collectives.c what ranks met in; page_samples.c samples and their stacks; page_memory.c blocks of memory; page_trees.c trees; page_diff.c what differs from another trace; page_views.c tables and findings. The bytes
+ * memory; page_collectives.c what ranks met in; page_samples.c samples and their stacks; page_memory.c blocks of memory; page_trees.c trees; page_heap.c heaps; page_diff.c what differs from another trace; page_views.c tables and findings. The bytes
  * are the page's own business: both ends are in one file, so that there are no old readers.
  *
  * Layer: export. Threads: belongs to one thread.
@@ -153,6 +153,8 @@ void snd_html_block_event(struct snd_html *page, const struct sonde_event *event
 SND_CHECKED enum sonde_status snd_html_collectives(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_memory(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_trees(struct snd_html *page, struct sonde_error *err);
+/* Of heaps: moments of the run, and what stacks held at them. */
+SND_CHECKED enum sonde_status snd_html_heap_moments(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err);
 /* What differs between `sides`: trees of both, merged, and the views of sonde_diff(). */
 SND_CHECKED enum sonde_status snd_html_diff(struct snd_html *page, struct sonde_error *err);

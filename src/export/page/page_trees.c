@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trees that the report page draws as flame graphs: ranges, samples, modules, functions. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "export/page/page_trees.h"
-#include "model/memory/heap_stacks.h"
 
 #include "base/count_of.h"
 
@@ -159,107 +157,15 @@ static enum sonde_status walk_functions(struct sonde_trace *trace, snd_html_node
     return st;
 }
 
-/* Of a heap: bytes and blocks, at its peak or at the end. */
-struct heap_walk {
-    const struct snd_heaps *heaps;
-    snd_html_node_fn       *each;
-    void                   *user;
-    bool                    at_end;
-};
-
-static uint64_t heap_bytes(const struct heap_walk *w, const struct snd_heap_sums *sums)
-{
-    return w->at_end ? sums->live_bytes : sums->peak_bytes;
-}
-
-static bool is_python_file(struct sonde_text file)
-{
-    return file.length > 3 && memcmp(file.bytes + file.length - 3, ".py", 3) == 0;
-}
-
-static void give_heap_node(const struct heap_walk *w, const struct snd_heap_node *node,
-                           struct sonde_text name, uint32_t depth)
-{
-    uint64_t self = heap_bytes(w, &node->sums);
-
-    for (uint32_t c = node->first_child; c; c = snd_heaps_node(w->heaps, c)->next_sibling)
-        self -= heap_bytes(w, &snd_heaps_node(w->heaps, c)->sums);
-    w->each(w->user,
-            &(struct snd_html_node){
-                .depth = depth,
-                .name = name,
-                .file = node->frame.file,
-                .line = node->frame.line,
-                .total_ns = (int64_t)heap_bytes(w, &node->sums),
-                .self_ns = (int64_t)self,
-                .count = w->at_end ? node->sums.live_blocks : node->sums.peak_blocks,
-                .kind = is_python_file(node->frame.file) ? SND_HTML_PYTHON : SND_HTML_NATIVE });
-}
-
-/* The functions below a heap's root, which stands for all of it. */
-static void walk_heap(const struct heap_walk *w, const struct snd_heap *heap)
-{
-    const struct snd_heap_node *root = snd_heaps_node(w->heaps, heap->root);
-    struct sonde_text           name = heap->is_mapped ? (struct sonde_text){ "mapped memory", 13 }
-                                                       : (struct sonde_text){ "malloc", 6 };
-    uint32_t                    depth = 0, at = root->first_child;
-
-    if (heap_bytes(w, &root->sums) == 0)
-        return;
-    give_heap_node(w, root, name, depth++);
-    while (at != 0) {
-        const struct snd_heap_node *node = snd_heaps_node(w->heaps, at);
-        bool                        holds = heap_bytes(w, &node->sums) > 0;
-        if (holds)
-            give_heap_node(w, node, node->frame.function, depth);
-        if (holds && node->first_child) {
-            at = node->first_child;
-            depth++;
-            continue;
-        }
-        for (; at != heap->root && node->next_sibling == 0; depth--) {
-            at = node->parent;
-            node = snd_heaps_node(w->heaps, at);
-        }
-        at = at == heap->root ? 0 : node->next_sibling;
-    }
-}
-
-static enum sonde_status walk_heaps(struct sonde_trace *trace, bool at_end, snd_html_node_fn *each,
-                                    void *user, struct sonde_error *err)
-{
-    struct snd_heaps      *heaps;
-    const struct snd_heap *heap;
-    enum sonde_status      st = snd_heaps_new(trace, true, &heaps, err);
-
-    if (st != SONDE_OK)
-        return st;
-    struct heap_walk w = { heaps, each, user, at_end };
-    for (uint32_t i = 0; (heap = snd_heaps_heap(heaps, i)) != NULL; i++)
-        walk_heap(&w, heap);
-    snd_heaps_free(heaps);
-    return SONDE_OK;
-}
-
-static enum sonde_status walk_peak(struct sonde_trace *trace, snd_html_node_fn *each, void *user,
-                                   struct sonde_error *err)
-{
-    return walk_heaps(trace, false, each, user, err);
-}
-
-static enum sonde_status walk_left(struct sonde_trace *trace, snd_html_node_fn *each, void *user,
-                                   struct sonde_error *err)
-{
-    return walk_heaps(trace, true, each, user, err);
-}
-
 const struct snd_html_tree snd_html_all_trees[] = {
     { "ranges", "Ranges", "calls", 0, false, walk_ranges },
     { "samples", "Samples", "samples", SND_HAS_SAMPLES, false, walk_samples },
     { "modules", "Modules", "calls", SND_HAS_MODULES, false, walk_modules },
     { "functions", "Python functions", "calls", SND_HAS_FUNCTIONS, false, walk_functions },
-    { "heap-peak", "Heap: held at the peak", "blocks", SND_HAS_HEAP, true, walk_peak },
-    { "heap-left", "Heap: not freed at the end", "blocks", SND_HAS_HEAP, true, walk_left },
+    { "heap-peak", "Heap: held at the peak", "blocks", SND_HAS_HEAP, true, snd_html_heap_peak },
+    { "heap-left", "Heap: not freed at the end", "blocks", SND_HAS_HEAP, true, snd_html_heap_left },
+    { SND_HTML_HEAP_ALL, "Heap: allocated in all", "allocations", SND_HAS_HEAP, true,
+      snd_html_heap_all },
 };
 const size_t snd_html_tree_count = SND_COUNT_OF(snd_html_all_trees);
 

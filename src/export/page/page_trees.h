@@ -2,7 +2,7 @@
 /*
  * export/page/page_trees.h - the trees of a trace that the report page draws as flame graphs.
  *
- * page_trees.c walks and writes them; page_diff.c merges those of two sides.
+ * page_trees.c walks and writes them; page_heap.c has those of heaps; page_diff.c merges those of two sides.
  *
  * Layer: export. Threads: belongs to one thread.
  */
@@ -32,6 +32,15 @@ struct snd_html_tree {
 };
 extern const struct snd_html_tree snd_html_all_trees[];
 extern const size_t               snd_html_tree_count;
+
+/* Of heaps (page_heap.c), in bytes and blocks; the last has all functions, which moments name by number. */
+#define SND_HTML_HEAP_ALL "heap-all"
+enum sonde_status snd_html_heap_peak(struct sonde_trace *trace, snd_html_node_fn *each, void *user,
+                                     struct sonde_error *err);
+enum sonde_status snd_html_heap_left(struct sonde_trace *trace, snd_html_node_fn *each, void *user,
+                                     struct sonde_error *err);
+enum sonde_status snd_html_heap_all(struct sonde_trace *trace, snd_html_node_fn *each, void *user,
+                                    struct sonde_error *err);
 
 /* The number of the text "FILE:LINE" of a node; 0: it has no file. */
 uint32_t snd_html_place(struct snd_html *page, const struct snd_html_node *node);

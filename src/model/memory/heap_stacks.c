@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/memory/heap_stacks.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 #include "base/data/sort.h"
 #include "read/reader.h"
 
-#define SURE 1.96          /* standard deviations that 95 % lie within */
 #define SAMPLED_PROCESS 2u /* added to `other` in the HEAP_SAMPLED tally of the process */
 
 struct snd_heaps {
@@ -22,19 +20,6 @@ struct snd_heaps {
 };
 
 /* ---------------------------------------------------------------- the tallies */
-
-static double as_double(uint64_t word)
-{
-    double value;
-
-    memcpy(&value, &word, sizeof value);
-    return isfinite(value) && value > 0 ? value : 0;
-}
-
-static double half_interval(uint64_t variance)
-{
-    return SURE * 1024 * sqrt(as_double(variance));
-}
 
 static struct sonde_tally_row find_sampled(const struct sonde_trace *trace, uint32_t process,
                                            uint32_t key, uint32_t other)
@@ -75,7 +60,7 @@ static struct snd_heap_sums read_sums(const uint64_t *words, const uint64_t *pro
     return sums;
 }
 
-static void add_sums(struct snd_heap_sums *to, const struct snd_heap_sums *from)
+void snd_heap_sums_add(struct snd_heap_sums *to, const struct snd_heap_sums *from)
 {
     to->allocations += from->allocations;
     to->bytes += from->bytes;
@@ -84,6 +69,8 @@ static void add_sums(struct snd_heap_sums *to, const struct snd_heap_sums *from)
     to->peak_blocks += from->peak_blocks;
     to->peak_bytes += from->peak_bytes;
     to->temporary += from->temporary;
+    to->at_blocks += from->at_blocks;
+    to->at_bytes += from->at_bytes;
 }
 
 static bool add_row(struct snd_heaps *h, const struct sonde_tally_row *tally,
@@ -96,7 +83,7 @@ static bool add_row(struct snd_heaps *h, const struct sonde_tally_row *tally,
     *row = (struct snd_heap_row){ .heap = h->heap_count - 1,
                                   .stack = tally->key,
                                   .sums = read_sums(tally->words, process->words) };
-    add_sums(&heap->sums, &row->sums);
+    snd_heap_sums_add(&heap->sums, &row->sums);
     heap->count++;
     return true;
 }
@@ -117,16 +104,17 @@ static bool read_errors(struct snd_heaps *h, struct snd_heap *heap, uint32_t oth
             !snd_map_get(&by_stack, (struct snd_key){ row.key, 0, 0 }, &at))
             continue;
         h->rows[at].samples = row.words[SND_HEAP_SAMPLED_SAMPLES];
-        h->rows[at].errors.bytes = half_interval(row.words[SND_HEAP_SAMPLED_VARIANCE]);
-        h->rows[at].errors.live_bytes = half_interval(row.words[SND_HEAP_SAMPLED_LIVE_VARIANCE]);
+        h->rows[at].errors.bytes = snd_heap_half_interval(row.words[SND_HEAP_SAMPLED_VARIANCE]);
+        h->rows[at].errors.live_bytes =
+            snd_heap_half_interval(row.words[SND_HEAP_SAMPLED_LIVE_VARIANCE]);
     }
     snd_map_release(&by_stack);
     row = find_sampled(h->trace, heap->process, 0, other + SAMPLED_PROCESS);
     heap->samples = row.words[SND_HEAP_SAMPLED_SAMPLES];
     heap->errors = (struct snd_heap_errors){
-        half_interval(row.words[SND_HEAP_SAMPLED_VARIANCE]),
-        half_interval(row.words[SND_HEAP_SAMPLED_LIVE_VARIANCE]),
-        half_interval(row.words[SND_HEAP_SAMPLED_PEAK_VARIANCE]),
+        snd_heap_half_interval(row.words[SND_HEAP_SAMPLED_VARIANCE]),
+        snd_heap_half_interval(row.words[SND_HEAP_SAMPLED_LIVE_VARIANCE]),
+        snd_heap_half_interval(row.words[SND_HEAP_SAMPLED_PEAK_VARIANCE]),
     };
     return ok;
 }
@@ -159,10 +147,49 @@ static bool add_heap(struct snd_heaps *h, uint32_t p, const struct sonde_tally_r
             return false;
     heap->sums.peak_bytes = process->words[SND_HEAP_PROCESS_PEAK]; /* what the shares add up to */
     snd_sort(h->rows + heap->first, heap->count, sizeof *h->rows, compare_rows);
-    return heap->period == 0 || read_errors(h, heap, process->other);
+    return (heap->period == 0 || read_errors(h, heap, process->other)) &&
+           snd_heap_history_read(h->trace, p, heap->is_mapped, &heap->history);
 }
 
-static bool gather(struct snd_heaps *h)
+/* By stack: what it held at the moment. */
+static bool find_shares(struct snd_heaps *h, struct snd_heap *heap)
+{
+    const struct snd_heap_share *shares = heap->history.shares;
+    struct snd_map               by_stack = { 0 };
+    bool                         ok = true;
+    uint32_t                     at;
+
+    for (uint32_t i = 0; ok && i < heap->count; i++)
+        ok = snd_map_put(&by_stack, (struct snd_key){ h->rows[heap->first + i].stack, 0, 0 },
+                         heap->first + i);
+    for (uint32_t i = 0; ok && i < heap->at->end; i++) {
+        if (!snd_map_get(&by_stack, (struct snd_key){ shares[i].stack, 0, 0 }, &at))
+            continue;
+        h->rows[at].sums.at_blocks = shares[i].blocks;
+        h->rows[at].sums.at_bytes = shares[i].bytes;
+    }
+    snd_map_release(&by_stack);
+    return ok;
+}
+
+static bool find_held(struct snd_heaps *h, struct snd_heap *heap, int64_t at_ns)
+{
+    heap->at = snd_heap_history_at(&heap->history, at_ns);
+    if (heap->at && !find_shares(h, heap))
+        return false;
+    for (uint32_t i = 0; i < heap->count; i++) {
+        struct snd_heap_sums *sums = &h->rows[heap->first + i].sums;
+        if (!heap->at) { /* after the last moment: as it stayed */
+            sums->at_blocks = sums->live_blocks;
+            sums->at_bytes = sums->live_bytes;
+        }
+        heap->sums.at_blocks += sums->at_blocks;
+        heap->sums.at_bytes += sums->at_bytes;
+    }
+    return true;
+}
+
+static bool gather(struct snd_heaps *h, int64_t at_ns)
 {
     struct sonde_tally_row row;
 
@@ -171,6 +198,9 @@ static bool gather(struct snd_heaps *h)
             if (row.kind == SND_TALLY_HEAP_PROCESS && row.other < SAMPLED_PROCESS &&
                 row.words[SND_HEAP_PROCESS_ALLOCATIONS] > 0 && !add_heap(h, p, &row))
                 return false;
+    for (uint32_t i = 0; at_ns != 0 && i < h->heap_count; i++)
+        if (!find_held(h, &h->heaps[i], at_ns))
+            return false;
     return true;
 }
 
@@ -201,8 +231,8 @@ static uint32_t find_node(struct snd_heaps *h, uint32_t parent, const struct son
     return node && snd_map_put(&h->children, key, node) ? node : 0;
 }
 
-static bool plant_row(struct snd_heaps *h, const struct snd_heap *heap,
-                      const struct snd_heap_row *row, struct sonde_frame *frames)
+static bool plant_row(struct snd_heaps *h, const struct snd_heap *heap, struct snd_heap_row *row,
+                      struct sonde_frame *frames)
 {
     static const char        unknown[] = "(not known)";
     const struct sonde_frame none = { .function = { unknown, sizeof unknown - 1 },
@@ -214,13 +244,14 @@ static bool plant_row(struct snd_heaps *h, const struct snd_heap *heap,
         count = SND_STACK_MAX;
     if (count == 0)
         frames[count++] = none;
-    add_sums(&h->nodes[node].sums, &row->sums);
+    snd_heap_sums_add(&h->nodes[node].sums, &row->sums);
     while (count-- > 0) {
         node = find_node(h, node, &frames[count]);
         if (node == 0)
             return false;
-        add_sums(&h->nodes[node].sums, &row->sums);
+        snd_heap_sums_add(&h->nodes[node].sums, &row->sums);
     }
+    row->node = node;
     return true;
 }
 
@@ -245,6 +276,12 @@ static bool plant(struct snd_heaps *h)
 enum sonde_status snd_heaps_new(struct sonde_trace *trace, bool trees, struct snd_heaps **out,
                                 struct sonde_error *err)
 {
+    return snd_heaps_new_at(trace, trees, 0, out, err);
+}
+
+enum sonde_status snd_heaps_new_at(struct sonde_trace *trace, bool trees, int64_t at_ns,
+                                   struct snd_heaps **out, struct sonde_error *err)
+{
     struct snd_heaps        *h = calloc(1, sizeof *h);
     const struct sonde_frame none = { .function = { "", 0 }, .file = { "", 0 } };
 
@@ -253,7 +290,7 @@ enum sonde_status snd_heaps_new(struct sonde_trace *trace, bool trees, struct sn
         h->trace = trace;
         add_node(h, 0, &none); /* 0 is no node */
     }
-    if (!h || h->node_count == 0 || !gather(h) || (trees && !plant(h))) {
+    if (!h || h->node_count == 0 || !gather(h, at_ns) || (trees && !plant(h))) {
         snd_heaps_free(h);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the heap");
     }
@@ -265,6 +302,8 @@ void snd_heaps_free(struct snd_heaps *heaps)
 {
     if (!heaps)
         return;
+    for (uint32_t i = 0; i < heaps->heap_count; i++)
+        snd_heap_history_release(&heaps->heaps[i].history);
     free(heaps->heaps);
     free(heaps->rows);
     free(heaps->nodes);
@@ -285,4 +324,9 @@ const struct snd_heap_row *snd_heaps_row(const struct snd_heaps *heaps, uint32_t
 const struct snd_heap_node *snd_heaps_node(const struct snd_heaps *heaps, uint32_t index)
 {
     return &heaps->nodes[index];
+}
+
+uint32_t snd_heaps_node_count(const struct snd_heaps *heaps)
+{
+    return heaps->node_count;
 }

@@ -33,7 +33,11 @@
     { "peak_bytes", "Peak", SND_BYTES, SND_FIT_FIXED }, \
     { "leaked_blocks", "Leaked Blocks", SND_COUNT, SND_FIT_FIXED }, \
     { "leaked_bytes", "Leaked", SND_BYTES, SND_FIT_FIXED }, \
-    { "temporary", "Temporary", SND_COUNT, SND_FIT_FIXED }
+    { "temporary", "Temporary", SND_COUNT, SND_FIT_FIXED }, \
+    { "held_blocks", "Held Blocks", SND_COUNT, SND_FIT_FIXED }, \
+    { "held_bytes", "Held", SND_BYTES, SND_FIT_FIXED }
+#define HELD_BLOCKS 9 /* places of columns that are there if a moment was asked for */
+#define HELD_BYTES 10
 /* clang-format on */
 
 static const struct snd_column columns[] = {
@@ -60,6 +64,8 @@ struct metric {
     size_t      offset, blocks; /* in struct snd_heap_sums; blocks: beside it */
 };
 #define SUM(member) offsetof(struct snd_heap_sums, member)
+static const struct metric metric_at = { "Held at the moment", "bytes", SUM(at_bytes),
+                                         SUM(at_blocks) };
 static const struct metric metrics[] = {
     { "Held at the peak", "bytes", SUM(peak_bytes), SUM(peak_blocks) },
     { "Not freed at the end", "bytes", SUM(live_bytes), SUM(live_blocks) },
@@ -112,6 +118,20 @@ static void put_line(struct page *page, const char *what, uint64_t bytes, double
                    text, snd_plural(bytes), grouped(count, blocks), unit, snd_plural(blocks));
 }
 
+/* Of the moment that was asked for, and when that was. */
+static void put_held(struct page *page, const struct snd_heap *heap)
+{
+    char seconds[SND_NUMBER_MAX];
+
+    put_line(page, "held", heap->sums.at_bytes,
+             heap->at ? heap->at->error : heap->errors.live_bytes, heap->sums.at_blocks, "block");
+    if (heap->at)
+        snd_out_format(page->out, "  %-11s %s s after the start\n", "at",
+                       snd_number_fixed(seconds, 6, (double)heap->at->at_ns / 1e9));
+    else
+        snd_out_format(page->out, "  %-11s the end\n", "at");
+}
+
 static void put_sums(struct page *page, const struct snd_heap *heap)
 {
     const struct sonde_process *process = sonde_trace_process(page->trace, heap->process);
@@ -138,6 +158,8 @@ static void put_sums(struct page *page, const struct snd_heap *heap)
                                         s->allocations
                                             ? 100.0 * (double)s->temporary / (double)s->allocations
                                             : 0));
+    if (page->options->at_ns)
+        put_held(page, heap);
     if (heap->unknown_frees && !heap->is_mapped)
         snd_out_format(page->out, "  %-11s %s block%s whose allocation was not seen\n", "freed",
                        grouped(number, heap->unknown_frees), snd_plural(heap->unknown_frees));
@@ -253,6 +275,8 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
     for (uint32_t i = 0; (heap = snd_heaps_heap(page.heaps, i)) && !out->failed; i++) {
         snd_out_text(out, i > 0 ? "\n\n" : "");
         put_sums(&page, heap);
+        if (options->at_ns)
+            put_tree(&page, heap, &metric_at);
         for (size_t m = 0; m < SND_COUNT_OF(metrics); m++)
             put_tree(&page, heap, &metrics[m]);
     }
@@ -278,6 +302,8 @@ static struct snd_cell *put_cells(struct snd_cell *cell, const struct sonde_trac
     *cell++ = snd_cell_number((int64_t)sums->live_blocks);
     *cell++ = snd_cell_number((int64_t)sums->live_bytes);
     *cell++ = heap->period ? snd_cell_none() : snd_cell_number((int64_t)sums->temporary);
+    *cell++ = snd_cell_number((int64_t)sums->at_blocks);
+    *cell++ = snd_cell_number((int64_t)sums->at_bytes);
     return cell;
 }
 
@@ -333,6 +359,16 @@ static void add_rows(struct snd_doc *doc, const struct snd_heaps *heaps,
     }
 }
 
+static void leave_out_held(struct snd_table *rows, struct snd_table *heaps)
+{
+    struct snd_table *tables[] = { rows, heaps };
+
+    for (size_t i = 0; i < SND_COUNT_OF(tables); i++) {
+        snd_table_leave_out(tables[i], HELD_BLOCKS);
+        snd_table_leave_out(tables[i], HELD_BYTES);
+    }
+}
+
 SND_DOC_RELEASE(free_heaps, snd_heaps_free)
 
 SND_VIEW_BUILD(snd_view_heap)
@@ -345,7 +381,9 @@ SND_VIEW_BUILD(snd_view_heap)
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     struct snd_table *section = snd_doc_section(doc, "heaps", NULL, heap_columns,
                                                 SND_COUNT_OF(heap_columns));
-    enum sonde_status st = snd_heaps_new(trace, is_text, &heaps, err);
+    if (options->at_ns == 0)
+        leave_out_held(&doc->rows, section);
+    enum sonde_status st = snd_heaps_new_at(trace, is_text, options->at_ns, &heaps, err);
     if (st != SONDE_OK)
         return st;
     snd_doc_keep(doc, heaps, free_heaps);

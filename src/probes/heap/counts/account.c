@@ -4,13 +4,15 @@
 #include "base/hints.h"
 #include "format/known.h"
 #include "format/layout.h"
+#include "probes/heap/counts/heap_moments.h"
 #include "probes/heap/locks.h"
 #include "sonde/record.h"
 
-#define SHOW_EVERY 1024u               /* events between looks at the clock, for the timeline */
-#define SHOW_TICKS ((uint64_t)1 << 25) /* some 10 ms */
+#define LOOK_EVERY 1024u                /* changes between looks at the clock, for the timeline */
+#define LOOK_BYTES ((uint64_t)64 << 10) /* a change of so many is worth one */
+#define SHOW_TICKS ((uint64_t)1 << 25)  /* some 10 ms */
 
-static uint32_t events;
+static uint32_t changes;
 static uint64_t shown_at;
 
 /* Before a stack's bytes change: what it held at the latest peak. */
@@ -90,6 +92,7 @@ static inline void take(struct snd_heap_counts *counts, const struct snd_heap_ch
     words[SND_HEAP_BYTES] += change->taken_weight.bytes;
     process[SND_HEAP_PROCESS_ALLOCATIONS] += change->taken_weight.count;
     process[SND_HEAP_PROCESS_LIVE] += change->taken_weight.bytes;
+    snd_heap_moment_holds(counts->kind, process[SND_HEAP_PROCESS_LIVE]);
     if (process[SND_HEAP_PROCESS_LIVE] > process[SND_HEAP_PROCESS_PEAK]) {
         process[SND_HEAP_PROCESS_PEAK] = process[SND_HEAP_PROCESS_LIVE];
         process[SND_HEAP_PROCESS_RISING] = 1;
@@ -98,52 +101,71 @@ static inline void take(struct snd_heap_counts *counts, const struct snd_heap_ch
         sample_taken(counts, &change->taken_weight);
 }
 
-/* A point of the timeline is due. */
-static SND_NOINLINE void show(uint64_t live)
+/* A point of the timeline is due, or a moment was copied. */
+static SND_NOINLINE void show(bool due, uint64_t live, struct snd_heap_moment *moment)
 {
     struct snd_heap_thread *self = &snd_heap_self;
     enum snd_heap_inside    before = self->inside;
 
     self->inside = SND_PREPARING;
-    sonde_counter(snd_known_name(SND_KNOWN_HEAP_LIVE), (double)live);
+    if (due)
+        sonde_counter(snd_known_name(SND_KNOWN_HEAP_LIVE), (double)live);
+    if (moment->shares)
+        snd_heap_moment_write(moment);
     self->inside = before;
 }
 
-static inline bool is_due(void)
+/* Looks at the clock now and then: is a point of the timeline due? Copies a moment if one is. */
+static SND_NOINLINE bool look(struct snd_heap_moment *moment)
 {
-    if (SND_LIKELY(++events % SHOW_EVERY != 0))
-        return false;
     uint64_t at = sonde_clock();
+
+    if (snd_heap_first_stack() == 0)
+        return false;
+    snd_heap_moment_look(moment, at);
     if (at - shown_at < SHOW_TICKS)
         return false;
     shown_at = at;
-    return sonde_epoch() != 0;
+    return true;
+}
+
+static inline bool is_worth_a_look(const struct snd_heap_change *change)
+{
+    return SND_UNLIKELY(++changes % LOOK_EVERY == 0) ||
+           SND_UNLIKELY((change->taken_weight.bytes | change->freed_weight.bytes) >= LOOK_BYTES);
 }
 
 void snd_heap_count(const struct snd_heap_change *change)
 {
     struct snd_heap_thread *self = &snd_heap_self;
     enum snd_heap_inside    before = self->inside;
+    struct snd_heap_moment  moment;
     uint64_t                live = 0;
     bool                    due = false;
 
+    moment.shares = NULL;
     self->inside = SND_COUNTING;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     snd_heap_lock(&snd_heap_counting);
     struct snd_heap_counts *freed = change->freed ? snd_heap_counts_of(change->freed) : NULL;
     struct snd_heap_counts *taken = change->taken ? snd_heap_counts_of(change->taken) : NULL;
-    if (freed)
+    if (is_worth_a_look(change) && (freed || taken))
+        due = look(&moment);
+    if (freed) {
+        snd_heap_moment_changes(freed, change->freed);
         give_back(freed, change, taken && change->taken_weight.bytes >= change->freed_weight.bytes);
-    if (taken) {
-        take(taken, change);
-        due = is_due();
-        live = snd_heap_process(taken->kind)[SND_HEAP_PROCESS_LIVE];
     }
+    if (taken) {
+        snd_heap_moment_changes(taken, change->taken);
+        take(taken, change);
+    }
+    if (SND_UNLIKELY(due))
+        live = snd_heap_process(SND_HEAP_MALLOC)[SND_HEAP_PROCESS_LIVE];
     snd_heap_unlock(&snd_heap_counting);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->inside = before;
-    if (SND_UNLIKELY(due))
-        show(live);
+    if (SND_UNLIKELY(due || moment.shares))
+        show(due, live, &moment);
 }
 
 static void count_word(enum snd_heap_kind kind, int word)

@@ -61,7 +61,7 @@ static uint32_t                early_count, early_used;
 
 /* ------------------------------------------------------------------- numbers */
 
-static struct snd_heap_counts *counts_at(uint32_t stack)
+struct snd_heap_counts *snd_heap_counts_at(uint32_t stack)
 {
     struct snd_heap_counts *block = __atomic_load_n(&stacks[stack / BLOCK_STACKS],
                                                     __ATOMIC_ACQUIRE);
@@ -82,7 +82,7 @@ static uint32_t new_stack(const struct snd_heap_counts *counts)
             return 0;
         __atomic_store_n(&stacks[stack / BLOCK_STACKS], block, __ATOMIC_RELEASE);
     }
-    *counts_at(stack) = *counts;
+    *snd_heap_counts_at(stack) = *counts;
     next++;
     return stack;
 }
@@ -178,6 +178,7 @@ static uint32_t intern(const struct snd_heap_places *places)
 
 static bool tally(struct snd_heap_counts *counts, uint32_t id)
 {
+    counts->id = id;
     counts->words = sonde_tally(SONDE_TALLY_HEAP, id, counts->kind, SND_HEAP_WORDS);
     counts->sampled = period == 0 ? NULL
                                   : sonde_tally(SONDE_TALLY_HEAP_SAMPLED, id, counts->kind,
@@ -262,12 +263,13 @@ static void move(uint64_t **from, uint64_t *to)
 
 static void move_stack(uint32_t stack, uint32_t id)
 {
-    struct snd_heap_counts *counts = counts_at(stack), fresh = { .kind = counts->kind };
+    struct snd_heap_counts *counts = snd_heap_counts_at(stack), fresh = { .kind = counts->kind };
 
     if (!tally(&fresh, id) && (id == 0 || !tally(&fresh, 0)))
         return;
     snd_heap_lock(&snd_heap_counting);
     move(&counts->words, fresh.words);
+    counts->id = fresh.id;
     if (period)
         move(&counts->sampled, fresh.sampled);
     snd_heap_unlock(&snd_heap_counting);
@@ -491,7 +493,15 @@ struct snd_heap_counts *snd_heap_counts_of(uint32_t stack)
     if (SND_UNLIKELY(!r || stack < r->first || stack <= SND_HEAP_OWN))
         return NULL;
     /* While the recording is paused frees still count. Another epoch is that of another process. */
-    return SND_LIKELY(r->epoch == epoch) || epoch == 0 || r->epoch == 0 ? counts_at(stack) : NULL;
+    return SND_LIKELY(r->epoch == epoch) || epoch == 0 || r->epoch == 0 ? snd_heap_counts_at(stack)
+                                                                        : NULL;
+}
+
+uint32_t snd_heap_first_stack(void)
+{
+    struct recording *r = __atomic_load_n(&now, __ATOMIC_ACQUIRE);
+
+    return r && r->epoch != 0 && r->epoch == epoch_now() ? r->first : 0;
 }
 
 uint64_t *snd_heap_process(enum snd_heap_kind kind)

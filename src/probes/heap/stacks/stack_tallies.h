@@ -20,6 +20,8 @@ struct snd_heap_counts {
     uint64_t          *words;   /* SND_HEAP_*; NULL: not of this recording */
     uint64_t          *sampled; /* SND_HEAP_SAMPLED_*; NULL unless sampled */
     enum snd_heap_kind kind;
+    uint32_t           id;           /* of the stack in the trace */
+    uint32_t           next_changed; /* heap_moments.c's list; 0: not in it */
 };
 
 void snd_heap_stacks_init(uint64_t period);
@@ -34,8 +36,11 @@ uint32_t snd_heap_unknown(enum snd_heap_kind kind);
 
 /* NULL: a block from before this recording, or not counted. Under snd_heap_counting. */
 struct snd_heap_counts *snd_heap_counts_of(uint32_t stack);
-uint64_t               *snd_heap_process(enum snd_heap_kind kind);         /* SND_HEAP_PROCESS_* */
-uint64_t               *snd_heap_process_sampled(enum snd_heap_kind kind); /* or NULL */
+struct snd_heap_counts *snd_heap_counts_at(uint32_t stack); /* of whatever recording */
+/* The first stack of the recording, by which it is known; 0: none has a file now. */
+uint32_t  snd_heap_first_stack(void);
+uint64_t *snd_heap_process(enum snd_heap_kind kind);         /* SND_HEAP_PROCESS_* */
+uint64_t *snd_heap_process_sampled(enum snd_heap_kind kind); /* or NULL */
 
 /*
  * After a fork, in the child: its counts begin at 0, and are kept here until there are many of
