@@ -174,6 +174,8 @@ def test_what_follows_the_last_step_is_none(tmp_path):
         [(1, "whole"), (2, "whole"), (3, "whole"), (4, "whole"), (5, "whole"), (6, "after")]
     assert document["rows"][-1]["ranges"] >= 20 and document["rows"][-1]["duration_ns"] > 1e9
     assert document["totals"]["max_ns"] < 1e9 and document["totals"]["steps"] == 5
+    compared = read_json("diff", tmp_path / "t.sonde", tmp_path / "t.sonde", "--json")["totals"]
+    assert compared["a_steps"] == 5 and compared["a_whole_ns"] < 1e9
 
 
 @needs_run

@@ -113,11 +113,41 @@ static void steps_have_what_began_in_them(void **state)
     snd_diff_run_release(&run);
 }
 
+/* What follows the last step, of a program that says when its steps end, is in no figure of a step. */
+static void what_follows_the_last_step_is_none(void **state)
+{
+    (void)state;
+    for (int ended = 0; ended < 2; ended++) {
+        const char   *path = scratch_path(ended ? "ended" : "open");
+        struct synth *s = synth_new(path, NULL);
+        uint32_t      t = synth_thread(s, "main", 0), a = synth_string(s, "a");
+        synth_meta(s, "steps.first", "1");
+        if (ended)
+            synth_meta(s, "steps.ended", "3");
+        for (uint64_t i = 1; i <= 3; i++) {
+            synth_step(s, t, 1000 * i, i);
+            synth_span(s, t, 1000 * i + 10, a, 100 * i);
+        }
+        synth_close(s, true);
+        struct snd_diff_run         run = fill(path);
+        const struct snd_diff_item *x = find(&run, "a");
+        assert_int_equal(run.steps, 2 + ended);
+        assert_int_equal(run.step_times.count, 2 + ended);
+        assert_int_equal(x->all.count, 3);
+        assert_int_equal(x->in_steps.count, 2 + ended);
+        assert_int_equal(x->in_steps.time_ns, ended ? 600 : 300);
+        assert_int_equal(x->steps.count, 2 + ended);
+        assert_int_equal(x->steps.ns[1], 200);
+        snd_diff_run_release(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_thinned_out_evenly),
         cmocka_unit_test(steps_have_what_began_in_them),
+        cmocka_unit_test(what_follows_the_last_step_is_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -3,28 +3,30 @@
  * model/diff/diff_sampler.c - the times of each row, step by step and call by call; declared in diff.h.
  *
  * Walks are by time, so that a step is known before what lies in it. A range may end after the next
- * step began: it belongs to the one in which it began.
+ * step began: it belongs to the one in which it began. What follows the last step is none (snd_steps_is_open).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/fields.h"
 #include "model/diff/diff.h"
+#include "model/summary/steps.h"
 
 struct snd_diff_step {
+    uint64_t number;
     int64_t  start_ns, end_ns;
     uint32_t process, before; /* the process's step before, plus one */
     bool     used, ended;
 };
 
-struct step_time {
-    uint32_t step;
-    int64_t  ns;
+struct step_sums {
+    uint32_t             step;
+    struct snd_diff_sums sums;
 };
 
 struct snd_diff_tally {
-    struct snd_diff_sums all, in_steps;
-    struct step_time    *steps;
+    struct snd_diff_sums all;
+    struct step_sums    *steps; /* rising */
     double              *calls;
     uint32_t             step_count, step_room, call_count, call_room;
     uint64_t             stride; /* one call in so many is kept */
@@ -48,7 +50,11 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         return;
     }
     s->steps[s->step_count++] = (struct snd_diff_step){
-        ns, s->trace->processes[lane->process].shown.stop_ns, lane->process, *latest, false, false
+        .number = words[1],
+        .start_ns = ns,
+        .end_ns = s->trace->processes[lane->process].shown.stop_ns,
+        .process = lane->process,
+        .before = *latest,
     };
     *latest = s->step_count;
 }
@@ -109,20 +115,19 @@ static bool add_call(struct snd_diff_tally *t, int64_t ns)
     return true;
 }
 
-static bool add_to_step(struct snd_diff_tally *t, uint32_t step, int64_t ns)
+/* Those of the row in a step; NULL: out of memory. */
+static struct snd_diff_sums *find_sums(struct snd_diff_tally *t, uint32_t step)
 {
     for (uint32_t i = t->step_count; i-- > 0 && t->steps[i].step >= step;)
-        if (t->steps[i].step == step) {
-            t->steps[i].ns = snd_add(t->steps[i].ns, ns);
-            return true;
-        }
+        if (t->steps[i].step == step)
+            return &t->steps[i].sums;
     if (!snd_grow(&t->steps, &t->step_room, t->step_count, sizeof *t->steps))
-        return false;
+        return NULL;
     uint32_t at = t->step_count++;
     for (; at > 0 && t->steps[at - 1].step > step; at--)
         t->steps[at] = t->steps[at - 1];
-    t->steps[at] = (struct step_time){ step, ns };
-    return true;
+    t->steps[at] = (struct step_sums){ .step = step };
+    return &t->steps[at].sums;
 }
 
 static bool on_row(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r)
@@ -137,9 +142,11 @@ static bool on_row(void *user, uint32_t id, const struct snd_lane *lane, const s
     s->failed |= !add_call(t, self_ns);
     uint32_t step = find_step(s, lane->process, r->start_ns);
     if (step > 0) {
+        struct snd_diff_sums *sums = find_sums(t, step - 1);
         s->steps[step - 1].used = true;
-        add_sums(&t->in_steps, r, self_ns);
-        s->failed |= !add_to_step(t, step - 1, self_ns);
+        s->failed |= !sums;
+        if (sums)
+            add_sums(sums, r, self_ns);
     }
     return !s->failed;
 }
@@ -167,6 +174,22 @@ void snd_diff_sampler_release(struct snd_diff_sampler *s)
 
 /* -------------------------------------------------------------------- results */
 
+/* One that ended, as far as the program said when steps do. */
+static bool is_whole(const struct snd_diff_sampler *s, uint32_t step)
+{
+    const struct snd_diff_step *it = &s->steps[step];
+
+    return it->ended || !snd_steps_is_open(s->trace, it->process, it->number);
+}
+
+static void add_step(struct snd_diff_sums *to, const struct snd_diff_sums *step)
+{
+    to->count += step->count;
+    to->time_ns = snd_add(to->time_ns, step->time_ns);
+    to->bytes = snd_add(to->bytes, step->bytes);
+    to->flops += step->flops;
+}
+
 static bool keep_series(struct snd_diff_run *run, struct snd_diff_series *series, double **to,
                         size_t count)
 {
@@ -185,12 +208,16 @@ bool snd_diff_sampler_give(const struct snd_diff_sampler *s, uint32_t id, struct
         return true;
     const struct snd_diff_tally *t = &s->tallies[at];
     item->all = t->all;
-    item->in_steps = t->in_steps;
     if (!keep_series(run, &item->steps, &steps, t->step_count) ||
         !keep_series(run, &item->calls, &calls, t->call_count))
         return false;
-    for (uint32_t i = 0; i < t->step_count; i++)
-        steps[i] = (double)t->steps[i].ns;
+    item->steps.count = 0;
+    for (uint32_t i = 0; i < t->step_count; i++) {
+        if (!is_whole(s, t->steps[i].step))
+            continue;
+        steps[item->steps.count++] = (double)t->steps[i].sums.time_ns;
+        add_step(&item->in_steps, &t->steps[i].sums);
+    }
     if (t->call_count > 0)
         memcpy(calls, t->calls, t->call_count * sizeof *calls);
     return true;
@@ -203,7 +230,7 @@ bool snd_diff_sampler_steps(const struct snd_diff_sampler *s, struct snd_diff_ru
     if (!keep_series(run, &run->step_times, &to, s->step_count))
         return false;
     for (uint32_t i = 0; i < s->step_count; i++)
-        if (s->steps[i].used)
+        if (s->steps[i].used && is_whole(s, i))
             to[run->steps++] = (double)snd_sub(s->steps[i].end_ns, s->steps[i].start_ns);
     run->step_times.count = run->steps;
     return true;
