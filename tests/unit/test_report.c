@@ -168,7 +168,7 @@ static void refuses_what_is_not_there(void **state)
                "summary, advice, ops, tree, roofline, model, modules, depths, graph, layers, "
                "functions, lines, "
                "line-memory, source, samples, asm, counters, range-counters, function-counters, "
-               "kernels, gpu, memory, heap, tensors, "
+               "kernels, gpu, memory, heap, heap-functions, heap-moments, tensors, "
                "tensor-lines, threads, steps, ranks, stragglers, collectives, critical, ledger"));
     options.view = NULL;
     options.format = (enum sonde_report_format)77;
