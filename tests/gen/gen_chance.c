@@ -4,6 +4,9 @@
  *
  * Numbers come from short lists, in which 0 and 1 are frequent and the same moment, length or size comes again: what is
  * equal, empty or just at a boundary is where a reader goes wrong. What is drawn may be nonsense, but never damaged.
+ *
+ * Each place of this file that draws has numbers of its own: compilers evaluate arguments and members in orders of their
+ * own, and all of them are to make the same trace.
  */
 #include "cases.h"
 
@@ -13,11 +16,14 @@
 #include "format/layout.h"
 #include "synth.h"
 
-enum { THREADS = 3, MODULES = 4, STACKS = 10, DEEPEST = 6, NAMES = 24 };
+enum { THREADS = 3, MODULES = 4, STACKS = 10, DEEPEST = 6, NAMES = 24, PLACES = 256 };
+enum { FIRST_PLACE = __COUNTER__ };
 
 struct chance {
     struct synth *s;
-    uint64_t      state;
+    uint64_t      seed;
+    uint32_t      drawn[PLACES]; /* how often, by each */
+    uint32_t      names[NAMES], modules[MODULES];
     uint32_t      threads[THREADS], sampler, cupti;
     uint64_t      now[THREADS];
     uint32_t      depth[THREADS];
@@ -26,28 +32,37 @@ struct chance {
     uint64_t      address;
 };
 
-static uint64_t draw(struct chance *c, uint64_t below)
+static uint64_t draw_at(struct chance *c, uint32_t place, uint64_t below)
 {
-    c->state ^= c->state << 13;
-    c->state ^= c->state >> 7;
-    c->state ^= c->state << 17;
-    return c->state % below;
+    uint64_t mixed = c->seed + ((uint64_t)place << 32 | c->drawn[place]++);
+
+    for (int i = 0; i < 2; i++) {
+        mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93u;
+        mixed ^= mixed >> 29;
+    }
+    return mixed % below;
 }
 
+#define PLACE (__COUNTER__ - FIRST_PLACE - 1)
+#define draw(c, below) draw_at(c, PLACE, below)
 #define DRAW_OF(c, list) ((list)[draw(c, SND_COUNT_OF(list))])
+#define draw_ns(c) draw_ns_at(c, PLACE)
+#define draw_size(c) draw_size_at(c, PLACE)
+#define draw_name(c) ((c)->names[draw(c, NAMES)])
+#define draw_module(c) ((c)->modules[draw(c, MODULES)])
 
-static uint64_t draw_ns(struct chance *c)
+static uint64_t draw_ns_at(struct chance *c, uint32_t place)
 {
     static const uint64_t lengths[] = { 0, 0, 1, 100, 1000, 1000, 10000, 10000, 250000, 1000000 };
 
-    return DRAW_OF(c, lengths);
+    return lengths[draw_at(c, place, SND_COUNT_OF(lengths))];
 }
 
-static uint64_t draw_size(struct chance *c)
+static uint64_t draw_size_at(struct chance *c, uint32_t place)
 {
     static const uint64_t sizes[] = { 0, 1, 64, 512, 512, 1024, 4096, 1 << 20 };
 
-    return DRAW_OF(c, sizes);
+    return sizes[draw_at(c, place, SND_COUNT_OF(sizes))];
 }
 
 static uint32_t draw_device(struct chance *c)
@@ -57,7 +72,18 @@ static uint32_t draw_device(struct chance *c)
     return DRAW_OF(c, devices);
 }
 
-static uint32_t draw_name(struct chance *c)
+static uint32_t draw_shapes(struct chance *c)
+{
+    static const char *const shapes[] = { "8,16;16,4", "8,16;16,4",   "4;8,16;16,4;#;#",
+                                          "1;1",       "0,3;3,0",     "2,3,8,8;4,3,3,3;4;-;-;-;#",
+                                          "(2,2;3);#", "2,2,3;2,3,1", "-" };
+
+    return draw(c, 3) == 0 ? 0 : synth_shapes(c->s, DRAW_OF(c, shapes));
+}
+
+/* ------------------------------------------------------------------ what is set up once */
+
+static void write_names(struct chance *c)
 {
     static const char *const names[NAMES] = {
         "aten::mm",
@@ -85,20 +111,14 @@ static uint32_t draw_name(struct chance *c)
         "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
         "x"
     };
+    static const char *const modules[MODULES] = { "Net", "Net.features", "Net.features.0|Conv2d",
+                                                  "Net.fc|Linear" };
 
-    return synth_string(c->s, DRAW_OF(c, names));
+    for (uint32_t i = 0; i < NAMES; i++)
+        c->names[i] = synth_string(c->s, names[i]);
+    for (uint32_t i = 0; i < MODULES; i++)
+        c->modules[i] = synth_string(c->s, modules[i]);
 }
-
-static uint32_t draw_shapes(struct chance *c)
-{
-    static const char *const shapes[] = { "8,16;16,4", "8,16;16,4",   "4;8,16;16,4;#;#",
-                                          "1;1",       "0,3;3,0",     "2,3,8,8;4,3,3,3;4;-;-;-;#",
-                                          "(2,2;3);#", "2,2,3;2,3,1", "-" };
-
-    return draw(c, 3) == 0 ? 0 : synth_shapes(c->s, DRAW_OF(c, shapes));
-}
-
-/* ------------------------------------------------------------------ what is set up once */
 
 static void draw_stacks(struct chance *c)
 {
@@ -110,8 +130,9 @@ static void draw_stacks(struct chance *c)
     for (uint32_t i = 0; i < STACKS; i++) {
         uint32_t file = (uint32_t)draw(c, SND_COUNT_OF(files)), line = (uint32_t)draw(c, 4) * 10;
         bool     native = file == 4;
-        uint32_t frame = synth_frame_in(c->s, synth_string(c->s, DRAW_OF(c, functions)),
-                                        native ? 0 : line + 1, synth_string(c->s, files[file]),
+        uint32_t function = synth_string(c->s, DRAW_OF(c, functions));
+        uint32_t frame = synth_frame_in(c->s, function, native ? 0 : line + 1,
+                                        synth_string(c->s, files[file]),
                                         native ? 0 : line + (uint32_t)draw(c, 3), native);
         c->stacks[i] = synth_stack(c->s, i < 2 ? 0 : c->stacks[draw(c, i)], frame);
     }
@@ -152,14 +173,6 @@ static void draw_devices(struct chance *c)
                                                     .kind = SND_WORK_FILL,
                                                     .target_kind = 3,
                                                     .bytes = draw_size(c) });
-}
-
-static uint32_t draw_module(struct chance *c)
-{
-    static const char *const modules[] = { "Net", "Net.features", "Net.features.0|Conv2d",
-                                           "Net.fc|Linear" };
-
-    return synth_string(c->s, modules[draw(c, MODULES)]);
 }
 
 static void draw_calls(struct chance *c)
@@ -372,10 +385,8 @@ static void write_program(const char *path, const struct synth_options *options,
                           const char *said)
 {
     static const char *const names[THREADS] = { "main", "pt_autograd_0", "worker" };
-    struct chance c = { .s = synth_new(path, options), .state = n * 0x9e3779b97f4a7c15u + 1 };
+    struct chance            c = { .s = synth_new(path, options), .seed = n * 0x9e3779b97f4a7c15u };
 
-    for (int i = 0; i < 8; i++) /* numbers that are near each other begin alike */
-        draw(&c, 2);
     for (uint32_t t = 0; t < THREADS; t++)
         c.threads[t] = synth_thread(c.s, names[t], 0);
     c.sampler = synth_thread(c.s, "sonde", 0);
@@ -387,6 +398,7 @@ static void write_program(const char *path, const struct synth_options *options,
                                    "\"Process Group Description\": \"default_pg\", \"Process Group "
                                    "Name\": \"0\", \"dtype\": \"Float\"}");
     }
+    write_names(&c);
     draw_notes(&c);
     draw_stacks(&c);
     draw_devices(&c);
@@ -427,3 +439,5 @@ void make_chance_job(const char *path, uint64_t n)
         write_program(file, &options, n * 3 + rank, said);
     }
 }
+
+_Static_assert(PLACE < PLACES, "each place that draws has a count");

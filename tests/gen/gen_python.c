@@ -25,7 +25,9 @@ static const char python_source[] = "def fib(n):\n"
 uint32_t python_frame(struct synth *s, const char *name, uint32_t first, const char *file,
                       uint32_t line)
 {
-    return synth_frame_in(s, synth_string(s, name), first, synth_string(s, file), line, false);
+    uint32_t of = synth_string(s, file); /* in this order with every compiler */
+
+    return synth_frame_in(s, synth_string(s, name), first, of, line, false);
 }
 
 static void python_calls(struct synth *s, const uint32_t f[6])
