@@ -10,6 +10,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import textwrap
 import time
 import urllib.request
@@ -294,7 +295,7 @@ def test_the_probe_for_torch_is_in_it(place, tmp_path):
 
 def test_a_source_archive_builds_and_installs(place, tmp_path):
     """As `pip install .` does it: nothing linked statically, nothing audited."""
-    builder = next((ROOT / "build-wheel").glob("cp3*/bin/python")).parent
+    builder = ROOT / "build-wheel" / "cp{}{}".format(*sys.version_info) / "bin"
     path = {**os.environ, "PATH": f"{builder}:{os.environ['PATH']}"}
     path.pop("MESON", None)
     subprocess.run([builder / "python", "-c", f"import mesonpy; mesonpy.build_sdist({str(tmp_path)!r})"], check=True,
