@@ -99,6 +99,21 @@ def steps_of(trace):
     return found
 
 
+def test_no_step_is_marked_while_a_recording_is_prepared(tmp_path, monkeypatch):
+    """It has a file by then, but none of its steps has begun; one that cannot be prepared is none."""
+    from sonde.torch import _standby
+    standby, seen = _standby.Standby(str(tmp_path)), []
+    monkeypatch.setattr(_standby._Recording, "prepare", lambda recording: seen.append(standby.on_step(None)))
+    assert standby._prepare(f"ops {tmp_path}/t.sonde") == "ready 1" and seen == [None]
+    standby.request = None
+    monkeypatch.setattr(_standby._Recording, "prepare", lambda recording: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        standby._prepare(f"ops {tmp_path}/t.sonde")
+    assert standby.request is None and standby.on_step(None) == 2
+    standby.leave()
+    standby.forget_in_child()
+
+
 def test_all_ranks_record_the_same_steps(job):
     done = record(job.folder, "--steps", 3)
     assert done.returncode == 0, done.stderr

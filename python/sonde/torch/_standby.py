@@ -209,9 +209,14 @@ class Standby:
         if self.request is not None:
             raise _Refused("another `sonde record` is under way")
         request = _Recording(path, words.split(","))
-        request.prepare()
         with self.lock:
-            self.request = request
+            self.request = request  # from here on, before there is a file, no step is marked that was not asked for
+        try:
+            request.prepare()
+        except BaseException:
+            with self.lock:
+                self.request = None
+            raise
         return f"ready {self.step}"
 
     def _prepared(self):
