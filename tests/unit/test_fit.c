@@ -164,8 +164,8 @@ static void expect_path(const char *text, size_t path, size_t room, const char *
 static void paths_are_shortened_from_the_left(void **state)
 {
     (void)state;
-    expect_path("/data/me/work/net.py:7(forward)", 20, 25, ".../net.py:7(forward)");
-    expect_path("/data/me/work/net.py:7(forward)", 20, 26, ".../work/net.py:7(forward)");
+    expect_path("/data/me/nets/net.py:7(forward)", 20, 25, ".../net.py:7(forward)");
+    expect_path("/data/me/nets/net.py:7(forward)", 20, 26, ".../nets/net.py:7(forward)");
     expect_path("/home/me/long_name.py:7(f)", 21, 14, "...ame.py:7(f)");
     expect_path("/a/b.py:7(a_function_of_a_long_name)", 7, 16, "...:7(a_function_of_a_long_name)");
     expect_path("/\xc3\xa9\xc3\xa9/\xc3\xa9\xc3\xa9.py:7(f)", 13, 14,
