@@ -149,8 +149,9 @@ SND_CHECKED enum sonde_status snd_html_timeline(struct snd_html *page, struct so
 void snd_html_sample(struct snd_html *page, const struct sonde_event *event);
 /* ALLOC or FREE, of the counter `track`. */
 void snd_html_block_event(struct snd_html *page, const struct sonde_event *event, uint32_t track);
-/* Blocks that are still held, and the categories of all. */
+/* Which ranges are one collective of a job: a walk, of a job alone. */
 SND_CHECKED enum sonde_status snd_html_collectives(struct snd_html *page, struct sonde_error *err);
+/* Blocks that are still held, and the categories of all. */
 SND_CHECKED enum sonde_status snd_html_memory(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_trees(struct snd_html *page, struct sonde_error *err);
 /* Of heaps: moments of the run, and what stacks held at them. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/compare.h"
 #include "export/page/page_trees.h"
 #include "model/memory/heap_stacks.h"
 
@@ -33,11 +34,6 @@ static uint64_t sum_at(const struct snd_heap_sums *sums, size_t offset)
     return value;
 }
 
-static bool is_python_file(struct sonde_text file)
-{
-    return file.length > 3 && memcmp(file.bytes + file.length - 3, ".py", 3) == 0;
-}
-
 static void give_node(struct heap_walk *w, uint32_t at, struct sonde_text name, uint32_t depth)
 {
     const struct snd_heap_node *node = snd_heaps_node(w->heaps, at);
@@ -51,15 +47,17 @@ static void give_node(struct heap_walk *w, uint32_t at, struct sonde_text name, 
     for (uint32_t c = node->first_child; c; c = snd_heaps_node(w->heaps, c)->next_sibling)
         self -= sum_at(&snd_heaps_node(w->heaps, c)->sums, w->measure->bytes);
     w->each(w->user,
-            &(struct snd_html_node){ .depth = depth,
-                                     .name = name,
-                                     .file = node->frame.file,
-                                     .line = node->frame.line,
-                                     .total_ns = (int64_t)total,
-                                     .self_ns = (int64_t)self,
-                                     .count = sum_at(&node->sums, w->measure->blocks),
-                                     .kind = is_python_file(node->frame.file) ? SND_HTML_PYTHON
-                                                                              : SND_HTML_NATIVE });
+            &(struct snd_html_node){
+                .depth = depth,
+                .name = name,
+                .file = node->frame.file,
+                .line = node->frame.line,
+                .total_ns = (int64_t)total,
+                .self_ns = (int64_t)self,
+                .count = sum_at(&node->sums, w->measure->blocks),
+                .kind = snd_ends_with_at(node->frame.file.bytes, node->frame.file.length, ".py")
+                            ? SND_HTML_PYTHON
+                            : SND_HTML_NATIVE });
 }
 
 /* The functions below a heap's root, which stands for all of it. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/compare.h"
+
 enum { COMPUTE, COMMUNICATION, BOTH, COPY, ANY, SUMS };
 
 /* A part of a rank's time, and what its GPU did in it so far. */
@@ -52,7 +54,7 @@ static bool is_communication(struct sonde_trace *trace, const struct snd_device_
 {
     struct snd_text name = trace->names.items[snd_device_name(trace, item)];
 
-    return name.length >= 4 && memcmp(name.bytes, "nccl", 4) == 0 &&
+    return snd_begins_with_at(name.bytes, name.length, "nccl") &&
            memmem(name.bytes, name.length, "Kernel", 6);
 }
 
