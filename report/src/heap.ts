@@ -3,17 +3,14 @@
  * The heap over time: what was held, and the most between moments; a moment is chosen on the curve, and has a
  * flame graph and a table of who held what.
  */
+import { LEFT, chartWidth, drawMark, drawTimes, openChart } from "./chart";
 import { theme, type Palette } from "./colours";
 import type { Cell, Heap, Table, Trace, Tree } from "./data";
-import { choice, el, fitCanvas, oncePerFrame, type Part } from "./dom";
+import { choice, el, oncePerFrame, type Part } from "./dom";
 import { Flame } from "./flame";
 import * as format from "./format";
 import { Selection } from "./selection";
 import { DataTable } from "./table";
-
-const LEFT = 74;
-const BOTTOM = 24;
-const TOP = 18;
 
 /** Each node's own blocks and bytes at a moment: what its latest share up to then says. */
 function heldAt(heap: Heap, moment: number, nodes: number): [Float64Array, Float64Array] {
@@ -181,37 +178,17 @@ export class HeapTime implements Part {
     return LEFT + ((at - from) / (to - from)) * (width - LEFT);
   }
 
-  private width(): number {
-    return Math.max(200, this.place.clientWidth - 16);
-  }
-
   /** The moment whose state was there at a place of the chart: the first that is not before it, by eye. */
   private momentAt(x: number): number {
-    const width = this.width();
+    const width = chartWidth(this.place);
     const at = this.heap.at.findIndex((one) => this.x(one, width) + 2 >= x);
     return at < 0 ? this.heap.at.length - 1 : at;
   }
 
   private paint(): void {
     const { heap } = this;
-    const width = this.width();
-    const height = Math.max(120, this.place.clientHeight);
-    const context = fitCanvas(this.canvas, width, height);
-    const colours = theme();
-    const most = Math.max(...heap.highest) || 1;
-    const room = height - BOTTOM - TOP;
-    const y = (value: number): number => TOP + room - (value / most) * room;
-    context.fillStyle = colours.back;
-    context.fillRect(0, 0, width, height);
-    context.font = "11px system-ui, sans-serif";
-    context.textBaseline = "middle";
-    for (const part of [0, 0.25, 0.5, 0.75, 1]) {
-      context.fillStyle = colours.line;
-      context.fillRect(LEFT, Math.round(y(part * most)), width - LEFT, 1);
-      context.fillStyle = colours.muted;
-      context.textAlign = "right";
-      context.fillText(format.bytes(Math.round(part * most)), LEFT - 8, y(part * most));
-    }
+    const chart = openChart(this.canvas, this.place, Math.max(...heap.highest) || 1);
+    const { context, width, y } = chart;
     // The most between two moments is pale; what was held at the later one was there since its `since`.
     for (let i = 0, before = this.trace.from; i < heap.at.length; before = heap.at[i++]) {
       const [from, since, to] = [before, heap.since[i], heap.at[i]].map((at) =>
@@ -224,21 +201,9 @@ export class HeapTime implements Part {
       context.fillRect(from, y(held), Math.max(0, since - from), y(0) - y(held));
       context.fillRect(since, y(heap.bytes[i]), Math.max(1, to - since), y(0) - y(heap.bytes[i]));
     }
-    context.fillStyle = colours.muted;
-    for (let part = 0; part <= 4; part++) {
-      context.textAlign = part === 0 ? "left" : part === 4 ? "right" : "center";
-      context.fillText(
-        format.timeNs((part / 4) * (this.trace.to - this.trace.from)),
-        LEFT + (part / 4) * (width - LEFT),
-        height - BOTTOM / 2,
-      );
-    }
-    const x = this.x(heap.at[this.chosen], width);
-    context.fillStyle = colours.text;
-    context.fillRect(x - 1, TOP - 4, 1.5, room + 4);
-    context.textAlign = x > width - 160 ? "right" : "left";
-    context.fillText(format.bytes(heap.bytes[this.chosen]), x > width - 160 ? x - 6 : x + 5, 8);
-    context.textAlign = "left";
+    drawTimes(chart, 0, this.trace.to - this.trace.from);
+    const held = format.bytes(heap.bytes[this.chosen]);
+    drawMark(chart, this.x(heap.at[this.chosen], width) - 1, theme().text, held);
   }
 
   private point(moment: number): void {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Memory over time: stacked by what holds it, the peak marked; who holds it under the cursor. */
+import { LEFT, chartWidth, drawMark, drawTimes, openChart } from "./chart";
 import { theme } from "./colours";
 import { CATEGORIES, type Cell, type Table, type Trace } from "./data";
-import { choice, el, fitCanvas, oncePerFrame, type Part } from "./dom";
+import { choice, el, oncePerFrame, type Part } from "./dom";
 import * as format from "./format";
 import type { Lane } from "./lanes";
 import { spanAt } from "./rows";
@@ -21,8 +22,6 @@ const COLOURS = [
   "#b0708f",
 ];
 const REST = "#a9b0ba";
-const LEFT = 74;
-const BOTTOM = 24;
 
 type By = "category" | "module" | "owner";
 
@@ -241,25 +240,10 @@ export class Memory implements Part {
   }
 
   private paint(): void {
-    const width = Math.max(200, this.place.clientWidth - 16);
-    const height = Math.max(120, this.place.clientHeight);
-    const context = fitCanvas(this.canvas, width, height);
     const colours = theme();
     const most = this.moments[this.peak].total || 1;
-    const room = height - BOTTOM - 18;
-    const y = (value: number): number => 18 + room - (value / most) * room;
-    context.fillStyle = colours.back;
-    context.fillRect(0, 0, width, height);
-    context.font = "11px system-ui, sans-serif";
-    context.textBaseline = "middle";
-    for (const part of [0, 0.25, 0.5, 0.75, 1]) {
-      context.fillStyle = colours.line;
-      context.fillRect(LEFT, Math.round(y(part * most)), width - LEFT, 1);
-      context.fillStyle = colours.muted;
-      context.textAlign = "right";
-      context.fillText(format.bytes(Math.round(part * most)), LEFT - 8, y(part * most));
-    }
-    context.textAlign = "left";
+    const chart = openChart(this.canvas, this.place, most);
+    const { context, width, y } = chart;
     const step = (width - LEFT) / this.moments.length;
     this.moments.forEach((moment, i) => {
       let sum = 0;
@@ -275,32 +259,16 @@ export class Memory implements Part {
         sum += bytes;
       });
     });
-    context.fillStyle = colours.muted;
-    for (let part = 0; part <= 4; part++) {
-      context.textAlign = part === 0 ? "left" : part === 4 ? "right" : "center";
-      context.fillText(
-        format.timeNs(
-          this.part.window.from + (part / 4) * (this.part.window.to - this.part.window.from),
-        ),
-        LEFT + (part / 4) * (width - LEFT),
-        height - BOTTOM / 2,
-      );
-    }
-    const mark = (moment: number, colour: string, text: string): void => {
-      const x = LEFT + (moment + 0.5) * step;
-      context.fillStyle = colour;
-      context.fillRect(x, 14, 1.5, room + 4);
-      context.textAlign = x > width - 160 ? "right" : "left";
-      context.fillText(text, x > width - 160 ? x - 5 : x + 5, 8);
-    };
+    drawTimes(chart, this.part.window.from, this.part.window.to);
+    const mark = (moment: number, colour: string, text: string): void =>
+      drawMark(chart, LEFT + (moment + 0.5) * step, colour, text);
     if (this.cursor >= 0 && this.cursor !== this.peak)
       mark(this.cursor, colours.accent, format.bytes(this.moments[this.cursor].total));
     mark(this.peak, colours.text, `peak ${format.bytes(most)}`);
-    context.textAlign = "left";
   }
 
   private pointAt(x: number): void {
-    const width = Math.max(200, this.place.clientWidth - 16) - LEFT;
+    const width = chartWidth(this.place) - LEFT;
     this.point(Math.floor(((x - LEFT) / width) * this.moments.length));
   }
 
