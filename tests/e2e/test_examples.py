@@ -21,29 +21,43 @@ def run(command, **extra):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The examples in a copy of their folder, compiled by the README's shell block."""
+    """The examples in a copy of their folder, those in C compiled by the README's first shell block."""
     base = tmp_path_factory.mktemp("examples")
     folder = base / "examples"
     shutil.copytree(ROOT / "examples", folder)
     (base / ".venv").symlink_to(ROOT / ".venv")
-    for block in re.findall(r"```sh\n(.*?)```", (folder / "README.md").read_text(), re.S):
-        run(["sh", "-ec", block], cwd=folder, env={**os.environ, "GOCACHE": str(base / "go"), "GOFLAGS": "-mod=mod"})
+    in_c, *_ = blocks(folder)
+    run(["sh", "-ec", in_c], cwd=folder)
     return folder
 
 
+def blocks(folder):
+    return re.findall(r"```sh\n(.*?)```", (folder / "README.md").read_text(), re.S)
+
+
+@pytest.fixture(scope="module")
+def languages(built):
+    """Those in other languages, by the README's other blocks."""
+    _, *others = blocks(built)
+    for block in others:
+        run(["sh", "-ec", block], cwd=built, env={**os.environ, "GOCACHE": str(built.parent / "go"), "GOFLAGS": "-mod=mod"})
+    return built
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("language", ["rust", "go", "fortran"])
-def test_languages_without_the_header(built, language):
+def test_languages_without_the_header(languages, language):
     """They link the library's plain functions: the same program in each, with the same numbers."""
     trace = f"{language}.sonde"
-    said = run([SONDE, "run", "-q", "-o", trace, "--", f"./primes-{language}"], cwd=built)
+    said = run([SONDE, "run", "-q", "-o", trace, "--", f"./primes-{language}"], cwd=languages)
     assert said.splitlines() == ["1229 primes below 10000", "2262 primes below 20000", "3245 primes below 30000"]
-    rows = json.loads(run([SONDE, "report", trace, "--view", "ops", "--json"], cwd=built))["rows"]
+    rows = json.loads(run([SONDE, "report", trace, "--view", "ops", "--json"], cwd=languages))["rows"]
     crossed = sum(len(range(i * i, limit, i)) for limit in (10_000, 20_000, 30_000)
                   for i in range(2, limit) if all(i % d for d in range(2, int(i ** 0.5) + 1)))
     assert {row["key"]: (row["count"], row["flops"]) for row in rows} == {"count": (3, 0), "sieve": (3, crossed)}
-    tree = json.loads(run([SONDE, "report", trace, "--view", "tree", "--json"], cwd=built))["rows"]
+    tree = json.loads(run([SONDE, "report", trace, "--view", "tree", "--json"], cwd=languages))["rows"]
     assert [row["name"] for row in tree if row["depth"] > 0] == ["count", "sieve"]
-    events = json.loads(run([SONDE, "export", trace, "--to", "json", "-o", "-"], cwd=built))["events"]
+    events = json.loads(run([SONDE, "export", trace, "--to", "json", "-o", "-"], cwd=languages))["events"]
     assert [event["value"] for event in events if event["kind"] == "counter"] == [1229, 2262, 3245]
     assert [event["name"] for event in events if event["kind"] == "mark"] == ["done"]
     assert len([event for event in events if event["kind"] == "step"]) == 3

@@ -125,6 +125,7 @@ class ProfilingInterpreter(fx.Interpreter):
                 for node, times in self.runtimes_sec.items()}
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_shares_are_those_of_the_tutorials_interpreter():
     """Its own ResNet-18. In turns; of each node the median of the rounds, as others' work on the

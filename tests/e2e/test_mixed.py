@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(not SONDE, reason="the program sonde is not buil
 torchvision = pytest.importorskip("torchvision")
 
 
+@pytest.mark.long
 def test_a_resnet_has_python_operator_and_native_frames_in_one_stack(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent("""

@@ -143,6 +143,7 @@ def test_a_full_disk_is_said(spec, tmp_path):
     assert link.is_symlink()
 
 
+@pytest.mark.long
 def test_layers_without_room_for_a_trace(spec, tmp_path):
     """A limit on a file's size is a disk that is full: one line says so, and no results are made."""
     path = tmp_path / "r.yml"

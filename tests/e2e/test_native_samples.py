@@ -251,6 +251,7 @@ def test_the_trace_names_the_program(tmp_path, build, options):
     assert (totals["program"], totals["processes"]) == (str(build("plain").resolve()), 1)
 
 
+@pytest.mark.long
 def test_five_hundred_threads(tmp_path, build):
     trace, parts = run(tmp_path, build("threads"), "500", "4.5")  # of 1,500 samples a share is off by two points, by chance
     counts = chains(trace)
@@ -259,6 +260,7 @@ def test_five_hundred_threads(tmp_path, build):
     assert "lost_samples" not in ledger
 
 
+@pytest.mark.long
 def test_a_thousand_children(tmp_path, build):
     trace, _ = run(tmp_path, build("children"), "1000", "3")
     rows = read_json("report", trace, "--view", "samples", "--group-by", "process", "--json")["rows"]

@@ -19,6 +19,7 @@ def test_without_node_there_is_one_line_that_says_so(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "tools/page: node and npm are not installed\n")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("npm") or not (ROOT / "build/report/page.html").exists(),
                     reason="this build has no page: node and npm are not installed")
 def test_a_release_archive_carries_the_page(tmp_path):

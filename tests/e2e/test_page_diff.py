@@ -89,11 +89,12 @@ def colours(shown):
     # Read once: a canvas that is read often says so on the console.
     line = page.evaluate("""() => { const canvas = document.querySelector('.flamegraph canvas');
         return [...canvas.getContext('2d').getImageData(0, 17 * devicePixelRatio, canvas.width, 1).data]; }""")
-    box = page.locator(".flamegraph canvas").bounding_box()
-    for x in range(2, int(box["width"]) - 2, 6):
-        page.mouse.move(box["x"] + x, box["y"] + 10)
-        name = page.locator(".flamegraph canvas").get_attribute("title").split(" · ")[0]
-        at = 4 * round(x * len(line) / 4 / box["width"])
+    width, titles = page.evaluate("""() => { const canvas = document.querySelector('.flamegraph canvas'), box = canvas.getBoundingClientRect();
+        const title = (x) => { canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + x, clientY: box.y + 10 })); return canvas.title; };
+        return [box.width, Array.from({ length: Math.floor((box.width - 4) / 6) }, (_, n) => [2 + 6 * n, title(2 + 6 * n)])]; }""")
+    for x, title in titles:
+        name = title.split(" · ")[0]
+        at = 4 * round(x * len(line) / 4 / width)
         if name:
             found.setdefault(name, line[at:at + 4])
     return found

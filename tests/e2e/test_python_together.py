@@ -146,6 +146,7 @@ def test_both_see_everything(other, probe, tmp_path):
         assert not said(done) and not rows(trace, "ledger")
 
 
+@pytest.mark.long
 def test_torch_compile_runs_on(tmp_path):
     """With everything on at once, operators too: one program, one timeline."""
     pytest.importorskip("torch", reason="torch is installed for the Python of .venv alone")

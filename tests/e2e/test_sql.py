@@ -430,6 +430,7 @@ print(json.dumps(results))
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java: install openjdk-17-jre-headless")
 def test_spark_has_the_same_rows(many, tmp_path):
     pytest.importorskip("pyspark", reason="pyspark is not installed: pip install pyspark")

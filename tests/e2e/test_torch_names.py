@@ -22,6 +22,14 @@ OPTIONS = ("record_shapes", "with_stack", "with_modules", "profile_memory")
 SETS = [dict(zip(OPTIONS, on)) for on in itertools.product([False, True], repeat=len(OPTIONS))]
 
 
+def sets():
+    """Every set of options. With stacks of modules torch takes seconds: of those four, the gate takes the one with all."""
+    for options in SETS:
+        name = "+".join(name for name in OPTIONS if options[name]) or "plain"
+        is_slow = options["with_stack"] and options["with_modules"] and not all(options.values())
+        yield pytest.param(options, id=name, marks=[pytest.mark.long] if is_slow else [])
+
+
 # ------------------------------------------------------------------- torch.compile
 
 @pytest.fixture(scope="module")
@@ -51,8 +59,7 @@ def counts(profiled):
 
 
 @pytest.mark.parametrize("form", list(FORMS))
-@pytest.mark.parametrize("options", SETS, ids=lambda one: "+".join(
-    name for name in OPTIONS if one[name]) or "plain")
+@pytest.mark.parametrize("options", list(sets()))
 def test_compiled_regions_have_their_names(two_compiled, options, form):
     for _ in range(5):
         theirs, ours = FORMS[form](two_compiled, **options)
@@ -361,6 +368,7 @@ CHURN = """
 """
 
 
+@pytest.mark.long
 def test_code_and_modules_of_many_threads_come_and_go():
     """Starts, stops and forks meanwhile: nothing is freed twice, no lock is taken in two orders."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-X", "faulthandler", "-c",

@@ -687,7 +687,7 @@ def test_run_finds_the_shadowed_sitecustomize(tmp_path):
     assert "aten::ones" in [one.name for one in read(tmp_path / "s.sonde")[0]]
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def test_run_with_loader_workers(tmp_path, context):
     trace, _ = run_script(tmp_path, f"""
         import os, torch
@@ -712,6 +712,7 @@ def test_run_with_loader_workers(tmp_path, context):
     assert sum("aten::neg" in names for names in per_process.values()) == 1
 
 
+@pytest.mark.long
 def test_run_two_ranks(tmp_path):
     """torchrun: one file per rank, with its rank; none for torchrun itself."""
     script = tmp_path / "ddp.py"
@@ -796,7 +797,8 @@ def resident_bytes():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_start_and_stop_a_thousand_times(tmp_path):
+@pytest.mark.parametrize("times", [100, pytest.param(1000, marks=pytest.mark.long)])
+def test_start_and_stop_many_times(tmp_path, times):
     path = tmp_path / "t.sonde"
 
     def turn():
@@ -808,7 +810,7 @@ def test_start_and_stop_a_thousand_times(tmp_path):
         turn()
     gc.collect()
     before = resident_bytes()
-    for _ in range(1000):
+    for _ in range(times):
         turn()
     gc.collect()
     assert resident_bytes() - before < 1 << 20

@@ -210,6 +210,7 @@ def test_without_torch(tmp_path):
     assert steps(tmp_path / "t.sonde") == [1, 2, 3, 4]
 
 
+@pytest.mark.long
 @needs_run
 def test_a_compiled_optimizer_step(tmp_path):
     """torch.compile meets nothing of ours in it."""
