@@ -3,6 +3,7 @@
 
 Of the Python that runs the tests: the stage `pythons` of tools/test runs them in each CPython there is.
 """
+import contextlib
 import ctypes
 import json
 import os
@@ -562,15 +563,19 @@ def ended(process):
     assert process.wait(timeout=20) == 0, process.stderr.read()
 
 
+def comes_true(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
 def is_running(program):
     """It computes: not halted, not stopped, not dead."""
     def spent():
         return sum(map(int, program.stat().split()[11:13]))
     begin = spent()
-    deadline = time.monotonic() + 10
-    while spent() <= begin + 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return spent() > begin + 2
+    return comes_true(lambda: spent() > begin + 2)
 
 
 # Each signal is sent when the one before it has been counted, so that none can fall together.
@@ -601,7 +606,8 @@ def test_it_is_stopped_and_goes_on(tmp_path):
             assert is_running(program)
         os.kill(program.pid, signal.SIGSTOP)
         ended(sonde)
-        assert open(f"/proc/{program.pid}/stat").read().rpartition(")")[2].split()[0] == "T"
+        # A thread that is let go in its stop runs for a moment, until the kernel has it stop again.
+        assert comes_true(lambda: program.stat().split()[0] == "T")
         os.kill(program.pid, signal.SIGCONT)
         assert is_running(program)
 
@@ -611,8 +617,10 @@ def test_the_sampler_is_killed(tmp_path):
         for _ in range(5):
             sonde = sampler(program, tmp_path / "t.sonde")
             workers = open(f"/proc/{sonde.pid}/task/{sonde.pid}/children").read().split()
-            for pid in (sonde.pid, *map(int, workers)):
-                os.kill(pid, signal.SIGKILL)
+            os.kill(sonde.pid, signal.SIGKILL)
+            for pid in map(int, workers):
+                with contextlib.suppress(ProcessLookupError):  # it has ended with its parent
+                    os.kill(pid, signal.SIGKILL)
             sonde.wait()
             assert is_running(program)
 
