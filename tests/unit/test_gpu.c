@@ -202,12 +202,16 @@ static void what_follows_a_wait_is_the_hosts(void **state)
     uint32_t    file = synth_string(m.s, "train.py");
     uint32_t    train = synth_frame_in(m.s, synth_string(m.s, "train"), 30, file, 41, false);
     uint32_t    load = synth_frame_in(m.s, synth_string(m.s, "load"), 7, file, 9, false);
+    uint32_t    other = synth_frame_in(m.s, synth_string(m.s, "other"), 50, file, 51, false);
 
     (void)state;
     call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
     begin(&m, m.host, 940, "aten::item"); /* 50 before the GPU ran out of work */
     call(&m, m.host, 950, 1010, "cudaStreamSynchronize", 2);
     synth_end(m.s, m.host, 1015);
+    synth_function(m.s, m.host, 1100, other, 0, 60, 4, 1); /* most of the gap so far */
+    synth_function(m.s, m.other, 3000, other, 0, 1900, 3,
+                   0);                                      /* of a thread that launches nothing */
     synth_function(m.s, m.host, 4900, load, 0, 3850, 2, 1); /* over before the launch */
     call(&m, m.host, 5000, 5010, "cudaLaunchKernel", 3);
     begin(&m, m.host, 5020, "aten::item"); /* 480 before it */

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is worth knowing of steps: how many are slow, what the median is. */
+/* What is worth knowing: of steps, how many are slow and what the median is; of a GPU that did next to nothing. */
 #include "model/highlights/highlights.h"
+
+#include "format/layout.h"
 #include "scratch.h"
 
+static const struct snd_highlight *find_link(const struct snd_highlights *found, const char *link)
+{
+    for (size_t i = 0; i < found->count; i++)
+        if (strcmp(found->items[i].link, link) == 0)
+            return &found->items[i];
+    return NULL;
+}
+
 /* Steps of so many milliseconds, one after the other; the mark after the last ends it. */
-static struct snd_highlight *tell(const unsigned *ms, size_t count, struct snd_highlights *out)
+static const struct snd_highlight *tell(const unsigned *ms, size_t count,
+                                        struct snd_highlights *out)
 {
     struct synth *s = synth_new(scratch_path("steps"), NULL);
     uint32_t      t = synth_thread(s, "main", 0), name = synth_string(s, "work");
@@ -23,10 +34,7 @@ static struct snd_highlight *tell(const unsigned *ms, size_t count, struct snd_h
     *out = (struct snd_highlights){ .count = 0 };
     assert_int_equal(snd_highlights_find(trace, SND_HAS_STEPS, out, NULL), SONDE_OK);
     sonde_trace_close(trace);
-    for (size_t i = 0; i < out->count; i++)
-        if (strcmp(out->items[i].link, "table/steps") == 0)
-            return &out->items[i];
-    return NULL;
+    return find_link(out, "table/steps");
 }
 
 static void slow_steps(void **state)
@@ -36,7 +44,7 @@ static void slow_steps(void **state)
     struct snd_highlights found;
 
     (void)state;
-    struct snd_highlight *h = tell(two, 8, &found);
+    const struct snd_highlight *h = tell(two, 8, &found);
     assert_non_null(h);
     assert_string_equal(h->text, "2 of 8 steps take at least twice as long as the median step");
     assert_string_equal(h->detail,
@@ -50,9 +58,33 @@ static void slow_steps(void **state)
     assert_null(tell(few, 2, &found));
 }
 
+/* Of a GPU whose only kernel has no length there is no share of time; of one that has, all of it. */
+static void a_gpu_of_one_kernel(void **state)
+{
+    (void)state;
+    for (uint64_t length = 0; length < 3; length++) {
+        struct snd_highlights found = { .count = 0 };
+        struct synth         *s = synth_new(scratch_path("gpu"), NULL);
+        uint32_t              t = synth_thread(s, "cupti", 0);
+        uint32_t queue = synth_queue(s, &(struct snd_queue_record){ SND_DEVICE(1, 0), 1, 7, 0 });
+        uint32_t work = synth_work(s, &(struct snd_work_record){ .name = synth_string(s, "relu"),
+                                                                 .kind = SND_WORK_KERNEL });
+        synth_device(s, t, 100, work, queue, length, 0, 0);
+        synth_close(s, true);
+        struct sonde_trace *trace = scratch_open(scratch_path("gpu"));
+        assert_int_equal(snd_highlights_find(trace, SND_HAS_WORK, &found, NULL), SONDE_OK);
+        sonde_trace_close(trace);
+        const struct snd_highlight *h = find_link(&found, "table/gpu");
+        assert_int_equal(h != NULL, length > 0);
+        if (h)
+            assert_string_equal(h->text, "The GPU runs no kernel 0 % of the time");
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(slow_steps) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(slow_steps),
+                                        cmocka_unit_test(a_gpu_of_one_kernel) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

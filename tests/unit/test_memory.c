@@ -155,6 +155,42 @@ static void operators_are_in_the_module_around_them(void **state)
     sonde_trace_close(trace);
 }
 
+/* What the backward pass holds is of the module whose forward operator had the sequence number. */
+static void the_backward_pass_is_in_the_module_of_its_forward(void **state)
+{
+    struct synth *s = synth_new(scratch_path("backward"), NULL);
+    uint32_t      t = synth_thread(s, "t", 0), u = synth_thread(s, "pt_autograd_0", 0);
+    uint32_t      calls[] = {
+             synth_call(s, &(struct snd_call_record){ .name = synth_string(s, "aten::linear"),
+                                                      .module = synth_string(s, "net.0|Linear"),
+                                                      .scope = SND_SCOPE_FUNCTION + 1,
+                                                      .flags = SND_CALL_SEQUENCE }),
+             synth_call(s, &(struct snd_call_record){ .name = synth_string(s, "AddmmBackward0"),
+                                                      .scope = SND_SCOPE_BACKWARD + 1,
+                                                      .flags = SND_CALL_SEQUENCE,
+                                                      .fwd_thread = 1 }),
+             synth_call(s, &(struct snd_call_record){ .name = synth_string(s, "aten::mm"), .scope = 1 }),
+    };
+    struct sonde_memory *m;
+
+    (void)state;
+    synth_meta(s, "torch.thread 4242", "1");
+    synth_attr(s, t, SND_ATTR_CALLS_SEQUENCE, 7);
+    synth_call_range(s, t, 10, calls[0], 5);
+    synth_attr(s, u, SND_ATTR_CALLS_SEQUENCE, 7);
+    synth_call_range(s, u, 20, calls[1], 0);
+    synth_call_range(s, u, 30, calls[2], 0);
+    synth_alloc(s, u, 35, CPU, 0x1, 1000);
+    synth_end(s, u, 40);
+    synth_end(s, u, 50);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("backward"));
+    assert_int_equal(sonde_memory_new_by(trace, SONDE_GROUP_MODULE, 0, &m, NULL), SONDE_OK);
+    assert_true(text_is(find_holder(m, 0, "aten::mm")->module, "net.0"));
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
 static void no_memory_is_no_device(void **state)
 {
     (void)state;
@@ -235,6 +271,7 @@ int main(void)
         cmocka_unit_test(the_course_is_thinned),
         cmocka_unit_test(processes_have_their_own_addresses),
         cmocka_unit_test(operators_are_in_the_module_around_them),
+        cmocka_unit_test(the_backward_pass_is_in_the_module_of_its_forward),
         cmocka_unit_test(no_memory_is_no_device),
     };
 

@@ -120,10 +120,10 @@ static const char *make_gpu(void)
     return path;
 }
 
-/* Records of every type, some of them in the lane chunk, where the tables had no room. */
+/* Records of every type, some of them and some names in the lane chunk, where the tables had no room. */
 static const char *make_records(void)
 {
-    static const struct synth_options    late = { .flags = SND_FILE_LATE };
+    static const struct synth_options    late = { .flags = SND_FILE_LATE | SND_FILE_OWN_NAMES };
     static const struct snd_symbol_entry inlined[2] = { { 1, 2, 3, 4 }, { 2, 2, 5, 6 } };
     static const struct snd_call_record  call = { .name = 1, .scope = 1 };
     static const struct snd_queue_record queue = { SND_DEVICE(1, 0), 1, 7, 0 };
@@ -138,6 +138,7 @@ static const char *make_records(void)
         uint64_t words[4] = { SND_EV_RECORD_SHORT,
                               SND_PAIR(SND_LATE_ID | i, 8) | (uint64_t)SND_REC_STRING << 56,
                               4 | (uint64_t)('a' + i) << 32, 0 };
+        uint64_t name[8] = { SND_EV_NAME, SND_PAIR(i, 8), 'a' + i };
         uint32_t frame = synth_address(s, file, 0, i);
         synth_symbol(s, frame, inlined, 2);
         synth_stack(s, i, frame);
@@ -146,6 +147,7 @@ static const char *make_records(void)
         synth_work(s, &(struct snd_work_record){ .name = 1, .kind = SND_WORK_KERNEL });
         synth_fact(s, 1, i, i, &none, 0);
         synth_event(s, t, 10, words, 4);
+        synth_event(s, t, 10, name, 8);
     }
     synth_close(s, true);
     return path;

@@ -130,6 +130,41 @@ static void gpus_divide_the_time(void **state)
     sonde_trace_close(trace);
 }
 
+/* Kernels of nccl communicate: those with its prefix that say that they are kernels. */
+static void names_tell_which_kernels_communicate(void **state)
+{
+    static const struct {
+        const char *name;
+        bool        communicates;
+    } kernels[] = {
+        { "ncclDevKernel_AllReduce", true },
+        { "ncclKernel", true },
+        { "ncclSetup", false },
+        { "reluKernel", false },
+        { "ncc", false },
+        { "my_ncclKernel", false },
+        { "nccl", false },
+        { "ncclKerne", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SND_COUNT_OF(kernels); i++) {
+        char folder[16];
+        snprintf(folder, sizeof folder, "named%zu", i);
+        struct job             job = make_job(folder);
+        struct snd_rank_times *times;
+        call(&job.ranks[0], 1000, 1010, "allreduce", "0", "", 1, 0);
+        work(&job.ranks[0], kernels[i].name, SND_WORK_KERNEL, false, 100, 200, 0);
+        struct sonde_trace *trace = finish(&job);
+        assert_int_equal(snd_rank_times_make(trace, false, &times, NULL), SONDE_OK);
+        if (times->rows[0].communication_ns != (kernels[i].communicates ? 100 : 0) ||
+            times->rows[0].compute_ns != (kernels[i].communicates ? 0 : 100))
+            fail_msg("%s", kernels[i].name);
+        snd_rank_times_free(times);
+        sonde_trace_close(trace);
+    }
+}
+
 /* ------------------------------------------------------------------ steps */
 
 static void operate(struct rank *r, uint64_t from, uint64_t to)
@@ -380,9 +415,13 @@ static void rows_of_collectives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpus_divide_the_time), cmocka_unit_test(kernels_end_collectives),
-        cmocka_unit_test(sends_meet_receives),  cmocka_unit_test(what_is_left_is_in_order),
-        cmocka_unit_test(rows_of_collectives),  cmocka_unit_test(steps_are_divided),
+        cmocka_unit_test(gpus_divide_the_time),
+        cmocka_unit_test(kernels_end_collectives),
+        cmocka_unit_test(sends_meet_receives),
+        cmocka_unit_test(what_is_left_is_in_order),
+        cmocka_unit_test(rows_of_collectives),
+        cmocka_unit_test(steps_are_divided),
+        cmocka_unit_test(names_tell_which_kernels_communicate),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -315,6 +315,29 @@ static void symbols_of_frames(void **state)
     sonde_trace_close(trace);
 }
 
+/* Inlined functions of hundreds of thousands of stacks: beyond a limit they stand alone. */
+static void symbols_of_many_stacks(void **state)
+{
+    enum { INLINED = 255, MOST = 1 << 24, STACKS = MOST / INLINED + 2 };
+    struct sonde_trace           *trace = open_empty();
+    struct snd_tables            *t = &trace->processes[0].tables;
+    const struct snd_frame_record at = { 0, 2, 0, 0, 5, 6, 0 };
+
+    (void)state;
+    parse(trace, SND_REC_FRAME, 1, &at, sizeof at);
+    for (uint32_t i = 1; i <= STACKS; i++) {
+        const uint32_t stack[2] = { 0, 1 };
+        parse(trace, SND_REC_STACK, i, stack, sizeof stack);
+    }
+    parse_symbol(trace, 1, INLINED + 1, INLINED + 1);
+    assert_true(snd_symbols_expand(&trace->processes[0]));
+    uint32_t whole = MOST / INLINED;
+    assert_int_equal(t->stack_count, 1 + STACKS + whole * INLINED);
+    assert_int_equal(t->stacks[whole].parent, STACKS + whole * INLINED);
+    assert_int_equal(t->stacks[whole + 1].parent, 0);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +350,7 @@ int main(void)
         cmocka_unit_test(tallies_with_words),
         cmocka_unit_test(symbols_of_a_record),
         cmocka_unit_test(symbols_of_frames),
+        cmocka_unit_test(symbols_of_many_stacks),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -75,6 +75,42 @@ static void impossible_clocks_are_told(void **state)
     }
 }
 
+static const struct snd_scale_bend bends[] = { { 1000000, 500 },
+                                               { 2000000, 2500 },
+                                               { 5000000, -3000 } };
+static const struct snd_scale      bent = {
+         .raw0 = 1000, .rate = (int64_t)1 << SND_SCALE_SHIFT, .bends = bends, .bend_count = 3
+};
+
+static void bends_are_joined_by_lines(void **state)
+{
+    static const struct snd_scale_bend expected[] = {
+        { 0, 500 },         { 1000000, 500 },   { 1000500, 501 },  { 1500000, 1500 },
+        { 1999500, 2499 },  { 2000000, 2500 },  { 3500000, -250 }, { 4999999, -2999 },
+        { 5000000, -3000 }, { 9000000, -3000 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        assert_int_equal(snd_scale_added(&bent, expected[i].at_ns), expected[i].add_ns);
+        assert_int_equal(snd_scale_ns(&bent, 1000 + (uint64_t)expected[i].at_ns),
+                         expected[i].at_ns + expected[i].add_ns);
+    }
+}
+
+/* The clock that a moment is found by: no time before it is as late, and it is hardly too early. */
+static void moments_are_found_by_their_clock(void **state)
+{
+    (void)state;
+    for (int64_t straight = 0; straight <= 6000000; straight += 12345) {
+        uint64_t raw = 1000 + (uint64_t)straight;
+        int64_t  ns = snd_scale_ns(&bent, raw);
+        uint64_t before = snd_scale_raw_before(&bent, ns);
+        assert_true(before <= raw && before + 1010 >= raw);
+        assert_true(before == 0 || snd_scale_ns(&bent, before) < ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -82,6 +118,8 @@ int main(void)
         cmocka_unit_test(rates_are_precise),
         cmocka_unit_test(the_widest_base_line_counts),
         cmocka_unit_test(impossible_clocks_are_told),
+        cmocka_unit_test(bends_are_joined_by_lines),
+        cmocka_unit_test(moments_are_found_by_their_clock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
  * The page draws an SVG picture itself: it needs neither a plotting library nor a network.
  */
 #include <inttypes.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,12 +31,13 @@ static const struct {
     { SONDE_MEMORY_UNKNOWN, "Unknown", "grey" },
 };
 #define PLACES SND_COUNT_OF(places)
+static_assert(PLACES == SONDE_MEMORY_CATEGORIES, "each category has a place");
 
 static size_t place_of(uint8_t category)
 {
     size_t i = 0;
 
-    while (i < PLACES - 1 && (uint8_t)places[i].category != category)
+    while ((uint8_t)places[i].category != category)
         i++;
     return i;
 }

@@ -55,7 +55,7 @@ static void seal_list(struct snd_chunk_list *list)
 
     while ((chunk = snd_list_pop(list)) != SND_NO_CHUNK) {
         struct snd_chunk *it = &snd_rec.chunks[chunk];
-        if (it->map && it->map->seq != 0 && it->used > 0) {
+        if (it->map) { /* else it could not be mapped again: unsealed, but all there */
             snd_chunk_count(chunk, snd_chunk_seal(it->map, it->used, true));
             snd_file_punch(it->offset + it->used, it->offset + it->size);
         }
