@@ -49,7 +49,7 @@ while True:
 
 
 def with_perf_maps():
-    return [case for case in interpreters() if tuple(map(int, case.id.rstrip("t").split("."))) >= (3, 12)]
+    return [pytest.param(case.values, id=case.id) for case in interpreters() if tuple(map(int, case.id.rstrip("t").split("."))) >= (3, 12)]
 
 
 def ask(program):
@@ -91,22 +91,42 @@ def observe(tmp_path, program, known, theirs, ours):
     trace.unlink()
 
 
-@needs_perf
-@pytest.mark.alone
-@pytest.mark.parametrize("python, include", with_perf_maps())
-def test_shares_are_perfs_and_the_programs(tmp_path, python, include):
-    (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
-    with subprocess.Popen([python, "-X", "perf", tmp_path / "program.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+@pytest.fixture(scope="module", params=with_perf_maps())
+def observed(request, tmp_path_factory):
+    """What ran of each part by the program's clock, by perf and by us."""
+    folder, (python, _) = tmp_path_factory.mktemp("observed"), request.param
+    (folder / "program.py").write_text(textwrap.dedent(PROGRAM))
+    with subprocess.Popen([python, "-X", "perf", folder / "program.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as program:
         assert program.stdout.readline() == "ready\n"
         known, theirs, ours = collections.Counter(), collections.Counter(), collections.Counter()
         try:
             while sum(known.values()) < ENOUGH:  # a loaded machine lets it run for a part of the time
-                observe(tmp_path, program, known, theirs, ours)
+                observe(folder, program, known, theirs, ours)
         finally:
             program.kill()
-    assert sum(theirs[part] for part in PARTS) > 0.9 * sum(theirs.values()), theirs
-    known, theirs, ours = shares(known), shares(theirs), shares(ours)
+    return known, theirs, ours
+
+
+def assert_alike(ours, theirs):
+    ours, theirs = shares(ours), shares(theirs)
     for part in PARTS:
-        assert abs(ours[part] - known[part]) < POINTS, (part, known, theirs, ours)
-        assert abs(ours[part] - theirs[part]) < POINTS, (part, known, theirs, ours)
+        assert abs(ours[part] - theirs[part]) < POINTS, (part, ours, theirs)
+
+
+@needs_perf
+@pytest.mark.alone
+def test_shares_are_the_programs(observed):
+    known, _, ours = observed
+    assert_alike(ours, known)
+
+
+@needs_perf
+@pytest.mark.alone
+def test_shares_are_perfs(observed):
+    _, theirs, ours = observed
+    named = sum(theirs[part] for part in PARTS) / sum(theirs.values())
+    if named == 0:  # one that unwinds by libdw finds nothing before the code that -X perf makes, which has no unwind data
+        pytest.skip("perf cannot record here: it names none of the functions of a Python program")
+    assert named > 0.9, theirs
+    assert_alike(ours, theirs)

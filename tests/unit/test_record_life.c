@@ -331,7 +331,7 @@ static void test_handler_just_after_the_clock_was_read(void **state)
     (void)state;
     struct sonde_options options = recorded_options("held.sonde");
     uint32_t             trust = sonde_clock_trust_;
-    int                  x;
+    int                  x = 0;
 
     sonde_clock_trust_ = 0;
     recorded_start(&options);
