@@ -2,6 +2,7 @@
 """Programs with more than one Python interpreter: one after the other, and one beside the other."""
 import os
 import subprocess
+import sys
 import sysconfig
 
 import pytest
@@ -42,7 +43,9 @@ def embedding(tmp_path_factory):
 def record(embedding, folder, *options):
     """The trace of a program of several lives, which has nothing to complain of."""
     (folder / "prog.py").write_text(SCRIPT)
-    done = run(SONDE, "run", *options, "-o", "t.sonde", "--", embedding, "prog.py", LIVES, cwd=folder)
+    # Or it takes the first Python of the PATH for its own, which may be another version's.
+    home = {"PYTHONHOME": f"{sys.base_prefix}:{sys.base_exec_prefix}"}
+    done = run(SONDE, "run", *options, "-o", "t.sonde", "--", embedding, "prog.py", LIVES, cwd=folder, env={**os.environ, **home})
     assert done.stderr.splitlines() == ["sonde: recorded t.sonde; next: sonde report t.sonde"]
     return folder / "t.sonde"
 

@@ -215,6 +215,7 @@ def test_a_python_that_the_probes_were_not_built_for(options, told, tmp_path):
     other = next((each.values[0] for each in interpreters() if each.id != mine), None)
     if not other:
         pytest.skip("there is one Python on this machine: no other to try")
+    other = os.path.realpath(other)  # the environment that it was found in may have a sonde of its own
     (tmp_path / "prog.py").write_text(
         "import subprocess, sys\nprint('it runs', sys.argv[1:], flush=True)\n"
         "if len(sys.argv) < 3: subprocess.run([sys.executable, __file__, *sys.argv[1:], 'again'])\n"

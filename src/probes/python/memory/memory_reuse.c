@@ -51,6 +51,16 @@ static int on_object(PyObject *object, PyRefTracerEvent event, void *data)
     return before.call ? before.call(object, event, before.data) : 0;
 }
 
+/* An exception of the program's, which may be on its way, stays: 3.15 takes it for one of the function that is replaced. */
+static void set_tracer(PyRefTracer call, void *data)
+{
+    PyObject *raised = PyErr_GetRaisedException();
+
+    if (PyRefTracer_SetTracer(call, data) != 0)
+        PyErr_Clear();
+    PyErr_SetRaisedException(raised);
+}
+
 void snd_reuse_start(void)
 {
     void       *data = NULL;
@@ -60,17 +70,15 @@ void snd_reuse_start(void)
         return;
     before.call = call;
     before.data = data;
-    if (PyRefTracer_SetTracer(on_object, NULL) != 0)
-        PyErr_Clear();
+    set_tracer(on_object, NULL);
 }
 
 void snd_reuse_stop(void)
 {
     void *data;
 
-    if (PyRefTracer_GetTracer(&data) == on_object &&
-        PyRefTracer_SetTracer(before.call, before.data) != 0)
-        PyErr_Clear();
+    if (PyRefTracer_GetTracer(&data) == on_object)
+        set_tracer(before.call, before.data);
 }
 
 #else
