@@ -2,27 +2,21 @@
 /*
  * gen/gen_chance.c - chance: a program of everything at once, by its number N; chance_job: ranks of such programs.
  *
- * Numbers come from short lists, in which 0 and 1 are frequent and the same moment, length or size comes again: what is
- * equal, empty or just at a boundary is where a reader goes wrong. What is drawn may be nonsense, but never damaged.
- *
- * Each place of this file that draws has numbers of its own: compilers evaluate arguments and members in orders of their
- * own, and all of them are to make the same trace.
+ * What is drawn (draws.h) may be nonsense, but never damaged.
  */
 #include "cases.h"
 
 #include <stdio.h>
 
-#include "base/count_of.h"
+#include "draws.h"
 #include "format/layout.h"
 #include "synth.h"
 
-enum { THREADS = 3, MODULES = 4, STACKS = 10, DEEPEST = 6, NAMES = 24, PLACES = 256 };
-enum { FIRST_PLACE = __COUNTER__ };
+enum { THREADS = 3, MODULES = 4, STACKS = 10, DEEPEST = 6, NAMES = 24 };
 
 struct chance {
     struct synth *s;
-    uint64_t      seed;
-    uint32_t      drawn[PLACES]; /* how often, by each */
+    struct draws  draws;
     uint32_t      names[NAMES], modules[MODULES];
     uint32_t      threads[THREADS], sampler, cupti;
     uint64_t      now[THREADS];
@@ -32,38 +26,8 @@ struct chance {
     uint64_t      address;
 };
 
-static uint64_t draw_at(struct chance *c, uint32_t place, uint64_t below)
-{
-    uint64_t mixed = c->seed + ((uint64_t)place << 32 | c->drawn[place]++);
-
-    for (int i = 0; i < 2; i++) {
-        mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93u;
-        mixed ^= mixed >> 29;
-    }
-    return mixed % below;
-}
-
-#define PLACE (__COUNTER__ - FIRST_PLACE - 1)
-#define draw(c, below) draw_at(c, PLACE, below)
-#define DRAW_OF(c, list) ((list)[draw(c, SND_COUNT_OF(list))])
-#define draw_ns(c) draw_ns_at(c, PLACE)
-#define draw_size(c) draw_size_at(c, PLACE)
 #define draw_name(c) ((c)->names[draw(c, NAMES)])
 #define draw_module(c) ((c)->modules[draw(c, MODULES)])
-
-static uint64_t draw_ns_at(struct chance *c, uint32_t place)
-{
-    static const uint64_t lengths[] = { 0, 0, 1, 100, 1000, 1000, 10000, 10000, 250000, 1000000 };
-
-    return lengths[draw_at(c, place, SND_COUNT_OF(lengths))];
-}
-
-static uint64_t draw_size_at(struct chance *c, uint32_t place)
-{
-    static const uint64_t sizes[] = { 0, 1, 64, 512, 512, 1024, 4096, 1 << 20 };
-
-    return sizes[draw_at(c, place, SND_COUNT_OF(sizes))];
-}
 
 static uint32_t draw_device(struct chance *c)
 {
@@ -385,7 +349,8 @@ static void write_program(const char *path, const struct synth_options *options,
                           const char *said)
 {
     static const char *const names[THREADS] = { "main", "pt_autograd_0", "worker" };
-    struct chance            c = { .s = synth_new(path, options), .seed = n * 0x9e3779b97f4a7c15u };
+    struct chance            c = { .s = synth_new(path, options),
+                                   .draws = { .seed = n * 0x9e3779b97f4a7c15u } };
 
     for (uint32_t t = 0; t < THREADS; t++)
         c.threads[t] = synth_thread(c.s, names[t], 0);
@@ -440,4 +405,4 @@ void make_chance_job(const char *path, uint64_t n)
     }
 }
 
-_Static_assert(PLACE < PLACES, "each place that draws has a count");
+DRAWS_END;

@@ -46,7 +46,7 @@ static const struct {
     { "roofline", 0, 0 },     { "tensor_lines", 0, 0 },   { "gpu", 0, 0 },
     { "gpu_idle", 0, 0 },     { "gpu_memory", 0, 0 },     { "gpu_lost", 0, 0 },
     { "gpu_overlap", 0, 0 },  { "advice", 63, 64 },       { "heap", 1, 2 },
-    { "asked", 0, 1 },
+    { "asked", 0, 1 },        { "variety", 1, 16 },
 };
 
 struct output {
@@ -133,6 +133,15 @@ static void try_view(struct sonde_trace *trace, const struct sonde_view_info *vi
     options.stack_depth = 1;
     options.flops = SONDE_FLOPS_TORCH;
     try_report(trace, &options, 11);
+    options = (struct sonde_report_options)SONDE_REPORT_OPTIONS_INIT;
+    options.view = view->name;
+    options.max_name = options.max_source = options.max_shapes = 10;
+    options.rows = -1;
+    options.width = 40;
+    options.time_unit = SONDE_TIME_S;
+    options.gil = options.no_source = true;
+    options.at_ns = 1500;
+    try_report(trace, &options, 12);
 }
 
 static void try_parts(struct sonde_trace *trace)
@@ -303,6 +312,38 @@ static void try_tables(struct sonde_trace *trace)
     }
 }
 
+/* torch's tables of averages, with the columns that are asked for. */
+static void try_averages(struct sonde_trace *trace)
+{
+    static const struct {
+        unsigned    groups, columns;
+        const char *sort;
+    } asked[] = {
+        { 0, 0, NULL },
+        { SONDE_GROUP_SHAPE, SONDE_TABLE_MEMORY | SONDE_TABLE_FLOPS, "self_cpu_time_total" },
+        { SONDE_GROUP_STACK | SONDE_GROUP_MODULE, SONDE_TABLE_MEMORY, "cpu_time_total" },
+        { SONDE_GROUP_THREAD | SONDE_GROUP_STEP, SONDE_TABLE_FLOPS, "count" },
+    };
+
+    for (size_t i = 0; i < SND_COUNT_OF(asked); i++) {
+        struct sonde_averages_options options = { .struct_size = sizeof options,
+                                                  .groups = asked[i].groups };
+        struct sonde_report_options   shown = SONDE_REPORT_OPTIONS_INIT;
+        struct sonde_averages        *averages;
+        uint32_t                      digest = 0;
+        struct sonde_sink             sink = { add, &digest };
+        shown.sort = asked[i].sort;
+        shown.top_level = i == 2;
+        shown.max_name = shown.max_source = i % 2 ? 12 : 55;
+        shown.header = i ? NULL : "averages";
+        assert_int_equal(sonde_averages_new(trace, &options, &averages, NULL), SONDE_OK);
+        enum sonde_status status = sonde_averages_table(trace, averages, &shown, asked[i].columns,
+                                                        &sink, NULL);
+        note("averages", "table", (int)i, status, digest);
+        sonde_averages_free(averages);
+    }
+}
+
 static void try_events(struct sonde_trace *trace)
 {
     struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
@@ -377,6 +418,7 @@ static void try_trace(const char *name, uint32_t n, struct sonde_trace **before)
     try_exports(trace);
     try_tables(trace);
     try_events(trace);
+    try_averages(trace);
     if (!getenv("SONDE_TEST_SLOW")) /* where the one before it is another */
         try_diff(trace, *before ? *before : trace);
     found.trace_count++;
