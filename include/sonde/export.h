@@ -203,6 +203,15 @@ sonde_diff(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
            const struct sonde_diff_options *options, const struct sonde_report_options *report,
            const struct sonde_sink *sink, size_t *failed, struct sonde_error *err);
 
+/*
+ * How closely the change of the whole is known, which is a step or, without steps, a run: *margin_percent is half of
+ * its 95 % interval, INFINITY where a side has too few samples for one. Of `options`: by. Errors: as sonde_diff.
+ */
+SONDE_API SONDE_CHECKED enum sonde_status
+sonde_diff_margin(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
+                  const struct sonde_diff_options *options, double *margin_percent,
+                  struct sonde_error *err);
+
 /* ---------------------------------------------------------------- exports */
 
 struct sonde_exporter_info {

@@ -4,6 +4,7 @@ measured on recordings (tests/unit/test_diffstats.c) and live by `make measure-d
 depend on how quiet the machine is."""
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -133,3 +134,71 @@ def test_torch_modules(networks):
     rows = rows_of(read_json("diff", networks["a"], networks["b"], "--by", "modules", "--json"))
     linear = [name for name in rows if name.endswith(".0") or name.endswith(".2")]
     assert linear and all(rows[name]["a_samples"] == 6 for name in linear)
+
+
+# ------------------------------------------------------------------------- --run
+
+PROGRAM = """
+import sys
+def same(n):
+    for i in range(n): pass
+def work(n):
+    for i in range(n): pass
+print("of no interest")
+same(400000)
+work(400000 * int(sys.argv[1]))
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def commands(tmp_path):
+    (tmp_path / "prog.py").write_text(PROGRAM)
+    return lambda times, status=0: f"'{sys.executable}' '{tmp_path}/prog.py' {times} {status}"
+
+
+def test_two_commands_are_run_in_turn(commands, tmp_path):
+    folder = tmp_path / "kept"
+    done = sonde("diff", "--run", "--record", "--functions --python-only", "--within", "2000", "--keep", folder, "--json",
+                 commands(1), "--", commands(12))
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["totals"]["a_runs"], answer["totals"]["b_runs"]) == (2, 2)  # it was close enough at once
+    assert sorted(path.name for path in folder.iterdir()) == [f"{side}{n}.sonde" for side in "ab" for n in range(3)]
+    ended = {path.stem: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert sorted(ended, key=ended.get) == ["a0", "b0", "a1", "b1", "b2", "a2"]
+    work = next(row for row in answer["rows"] if "work" in row["name"])
+    assert work["change_percent"] > 200 and (work["a_count"], work["b_count"]) == (1, 1)
+    said = done.stderr.decode().splitlines()
+    assert len(said) == 1 and said[0].startswith("sonde: 2 runs of each in ")
+
+
+def test_time_ends_the_runs(commands, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    done = sonde("diff", "--run", "--within", "1", "--for", "0", "--record", "--functions", "--json", commands(1), commands(1))
+    assert done.returncode == 0 and json.loads(done.stdout)["totals"]["a_runs"] == 2
+    assert b"not to the 1 % asked: --for gives it more seconds" in done.stderr or b"known to 0." in done.stderr
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize("words, status, said", [
+    (["--run", "true"], 2, "expected two commands"),
+    (["--run", "true | cat", "true"], 2, "'true | cat': only one command with its words"),
+    (["--run", "true $(ls)", "true"], 2, "commands inside of commands are not run"),
+    (["--run", "true 'a", "true"], 2, "a quote is not closed"),
+    (["--run", "", "true"], 2, "the command of A is empty"),
+    (["--keep", "x", "a.sonde", "b.sonde"], 2, "--keep requires --run"),
+    (["--run", "--record", "--nonesuch", "true", "true"], 1, "--nonesuch"),
+    (["--run", "nonesuch", "true"], 1, "'nonesuch' ended with status 127"),
+])
+def test_commands_that_cannot_be_run(words, status, said, tmp_path):
+    done = sonde("diff", *words, cwd=tmp_path)
+    assert done.returncode == status and said in done.stderr.decode(), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_fails_ends_it(commands, tmp_path):
+    done = sonde("diff", "--run", "--record", "--functions", commands(1), commands(1, status=7))
+    assert done.returncode == 1 and done.stderr.decode().endswith("ended with status 7\n")
+    assert done.stdout == b""

@@ -213,6 +213,7 @@ static void refuses_options_without_their_size(void **state)
     struct sonde_buffer       text = { 0 };
     struct sonde_sink         sink = sonde_sink_buffer(&text);
     struct sonde_error        err;
+    double                    margin;
 
     (void)state;
     assert_int_equal(sonde_averages_new(trace, NULL, &averages, &err), SONDE_OK);
@@ -226,6 +227,8 @@ static void refuses_options_without_their_size(void **state)
         refuses(sonde_diff(pair, 1, 1, NULL, &report, &sink, NULL, &err), &err,
                 "SONDE_REPORT_OPTIONS_INIT");
         refuses(sonde_diff(pair, 1, 1, &diff, NULL, &sink, NULL, &err), &err,
+                "SONDE_DIFF_OPTIONS_INIT");
+        refuses(sonde_diff_margin(pair, 1, 1, &diff, &margin, &err), &err,
                 "SONDE_DIFF_OPTIONS_INIT");
         refuses(sonde_export(trace, "csv", &exported, &sink, &err), &err,
                 "SONDE_EXPORT_OPTIONS_INIT");

@@ -5,14 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/console.h"
+#include "cli/command/diff_runs.h"
 #include "cli/commands.h"
+#include "cli/console.h"
 #include "cli/options/view_options.h"
 
 struct diff_args {
-    const char *by, *fail_if, *sort, *time_unit, *html;
-    int64_t     rows, least;
-    bool        json, csv, wide, no_source;
+    const char *by, *fail_if, *sort, *time_unit, *html, *record, *keep;
+    int64_t     rows, least, within, seconds;
+    bool        json, csv, wide, no_source, run;
 };
 
 #define AT(member) offsetof(struct diff_args, member)
@@ -27,6 +28,17 @@ static const struct snd_option options[] = {
       SND_OPTION_TEXT, AT(fail_if), 0 },
     { 0, "least", "PERCENT", "smaller changes of time are not called changed (2)",
       SND_OPTION_NUMBER, AT(least), 0 },
+    { 0, "run", NULL,
+      "A and B are commands: record them in turn until the change of the whole is known within "
+      "--within, or for --for seconds",
+      SND_OPTION_FLAG, AT(run), 0 },
+    { 0, "record", "OPTIONS", "options of sonde run for --run, in one word: '--ops --memory'",
+      SND_OPTION_TEXT, AT(record), 0 },
+    { 0, "within", "PERCENT", "margin at which --run ends (1)", SND_OPTION_NUMBER, AT(within), 1 },
+    { 0, "for", "SECONDS", "how long --run may take (60); two runs of each are made in any case",
+      SND_OPTION_NUMBER, AT(seconds), 0 },
+    { 0, "keep", "FOLDER", "keep the traces of --run in a new folder", SND_OPTION_TEXT, AT(keep),
+      0 },
     { 's', "sort", "KEY", "sort by this column, greatest first (default: changed rows first)",
       SND_OPTION_TEXT, AT(sort), 0 },
     { 'n', "rows", "N", "show at most N rows; -1 shows all (100 in text, all in data)",
@@ -146,9 +158,36 @@ static int open_all(const struct snd_command *self, const struct diff_args *args
     return status;
 }
 
+/* Two commands, one before and one after '--', or side by side. */
+static int run_and_compare(const struct snd_command *self, const struct diff_args *args, char *a,
+                           char *b)
+{
+    struct snd_diff_runs *runs = calloc(1, sizeof *runs);
+    struct sonde_trace   *all[2 * SND_DIFF_RUNS_MOST];
+
+    if (!runs)
+        return snd_failure("%s: out of memory", self->name);
+    runs->commands[0] = a;
+    runs->commands[1] = b;
+    runs->record = args->record;
+    runs->folder = args->keep;
+    runs->by = args->by;
+    runs->within = (double)args->within;
+    runs->seconds = args->seconds;
+    int status = snd_diff_runs_make(self, runs);
+    if (status < 0) {
+        memcpy(all, runs->traces[0], runs->count * sizeof *all);
+        memcpy(all + runs->count, runs->traces[1], runs->count * sizeof *all);
+        status = compare(self, args, all, runs->count, runs->count);
+    }
+    snd_diff_runs_release(runs);
+    free(runs);
+    return status;
+}
+
 static int run(const struct snd_command *self, int argc, char **argv)
 {
-    struct diff_args args = { .rows = INT64_MIN, .least = 2 };
+    struct diff_args args = { .rows = INT64_MIN, .least = 2, .within = 1, .seconds = 60 };
     int              a_runs = 0, b_runs = 0, border = 1;
 
     while (border < argc && strcmp(argv[border], "--") != 0)
@@ -160,6 +199,17 @@ static int run(const struct snd_command *self, int argc, char **argv)
         return status;
     if (args.no_source && !args.html)
         return snd_usage_error(self, "--no-source requires --html");
+    if ((args.record || args.keep) && !args.run)
+        return snd_usage_error(self, "--%s requires --run", args.record ? "record" : "keep");
+    if (args.run && border < argc && a_runs == 1 && b_runs == 1)
+        return run_and_compare(self, &args, argv[0], argv[border]);
+    if (args.run && border == argc && a_runs == 2)
+        return run_and_compare(self, &args, argv[0], argv[1]);
+    if (args.run)
+        return snd_usage_error(self,
+                               "--run: expected two commands, each in quotes if it has "
+                               "several words, got %d",
+                               a_runs + b_runs);
     if (border < argc && (a_runs < 1 || b_runs < 1))
         return snd_usage_error(self, "expected traces before and after '--', got %d and %d", a_runs,
                                b_runs);
@@ -174,7 +224,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 
 const struct snd_command snd_command_diff = {
     .name = "diff",
-    .operands = "A B | A.. -- B..",
+    .operands = "A B | A.. -- B.. | --run A -- B",
     .summary = "say what changed between two runs, and whether that is noise",
     .options = options,
     .option_count = SND_COUNT_OF(options),

@@ -268,6 +268,39 @@ static enum sonde_status compare_first(const struct sides *s, struct snd_diff **
     return st;
 }
 
+/* By what `by` names; NULL: by the first that every run has. */
+static enum sonde_status compare(const struct sides *s, const char *by, struct snd_diff **out,
+                                 struct sonde_error *err)
+{
+    const struct snd_diff_source *source = NULL;
+
+    if (!by)
+        return compare_first(s, out, err);
+    enum sonde_status st = find_source(by, &source, err);
+    return st == SONDE_OK ? compare_by(s, source, "; --by compares others", out, err) : st;
+}
+
+enum sonde_status sonde_diff_margin(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
+                                    const struct sonde_diff_options *options,
+                                    double *margin_percent, struct sonde_error *err)
+{
+    struct sonde_diff_options used = SONDE_DIFF_OPTIONS_INIT;
+    struct snd_diff          *d = NULL;
+
+    enum sonde_status st = snd_struct_take(options, &used, sizeof used, "SONDE_DIFF_OPTIONS_INIT",
+                                           err);
+    if (st == SONDE_OK)
+        st = compare(&(const struct sides){ traces, a_runs, b_runs, used.least_percent / 100 },
+                     used.by, &d, err);
+    if (st != SONDE_OK)
+        return st;
+    const struct snd_diff_answer *whole = &d->whole;
+    bool has_interval = whole->has_times && whole->verdict != SND_DIFF_NOT_JUDGED;
+    *margin_percent = has_interval ? (whole->high - whole->low) / 2 * 100 : INFINITY;
+    snd_diff_free(d);
+    return SONDE_OK;
+}
+
 SND_DOC_RELEASE(free_diff, snd_diff_free)
 
 static enum sonde_status fill(struct snd_doc *doc, struct snd_diff *d,
@@ -295,14 +328,13 @@ enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t a_runs, s
                              const struct sonde_report_options *report,
                              const struct sonde_sink *sink, size_t *failed, struct sonde_error *err)
 {
-    struct sonde_diff_options     used = SONDE_DIFF_OPTIONS_INIT;
-    struct sonde_report_options   shown;
-    struct snd_conditions         conditions;
-    const struct snd_diff_source *source = NULL;
-    struct sonde_summary        **summaries = calloc(a_runs + b_runs, sizeof *summaries);
-    struct snd_doc                doc = { .view = "diff" };
-    struct snd_diff              *d = NULL;
-    size_t                        failures = 0;
+    struct sonde_diff_options   used = SONDE_DIFF_OPTIONS_INIT;
+    struct sonde_report_options shown;
+    struct snd_conditions       conditions;
+    struct sonde_summary      **summaries = calloc(a_runs + b_runs, sizeof *summaries);
+    struct snd_doc              doc = { .view = "diff" };
+    struct snd_diff            *d = NULL;
+    size_t                      failures = 0;
 
     if (!summaries)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for %zu runs", a_runs + b_runs);
@@ -313,13 +345,10 @@ enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t a_runs, s
         st = snd_report_options(report, &shown, err);
     if (st == SONDE_OK)
         st = snd_conditions_parse(used.fail_if, &conditions, err);
-    if (st == SONDE_OK)
-        st = used.by ? find_source(used.by, &source, err) : SONDE_OK;
     for (size_t i = 0; st == SONDE_OK && i < a_runs + b_runs; i++)
         st = snd_summary_begin(traces[i], &summaries[i], err);
     if (st == SONDE_OK)
-        st = source ? compare_by(&s, source, "; --by compares others", &d, err)
-                    : compare_first(&s, &d, err);
+        st = compare(&s, used.by, &d, err);
     snd_doc_keep(&doc, d, free_diff);
     if (st == SONDE_OK)
         st = fill(&doc, d, &conditions, &shown, &failures, err);
