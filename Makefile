@@ -22,7 +22,7 @@
 #   make bench-gpu what recording a GPU costs, against torch.profiler
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
 #   make bench-against REV=COMMIT  the core's costs over those of that commit, both run in turn
-#   make pairs ranks pythons asan tsan valgrind aarch64 clang bare musl abi deb    one stage of `make test-all` alone
+#   make long pairs ranks pythons asan tsan valgrind aarch64 clang bare musl abi deb    one stage of `make test-all` alone
 #   make test-static  builds the static `sonde` and runs it where there is no other file
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
 #   make mutants   changes single places of the source and lists those that no test notices (SEED, COUNT, FILES)
