@@ -12,7 +12,8 @@
 #   make wheel     a manylinux wheel for the Python of .venv (WHEEL_PYTHONS: for others), in dist/
 #                  WHEEL_MACHINE=aarch64: for that machine
 #   make wheels    the same for each CPython from 3.9 to 3.15 that the machine has, 3.14t too
-#   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15", for the next wheel to carry
+#   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15" (all: each since 2.4), for the next wheel to carry;
+#                  WHEEL_MACHINE=aarch64: for that machine's
 #   make static    a `sonde` that needs no other file, for any Linux, in dist/
 #   make test-wheel  builds it and runs every command of it in an environment of its own
 #   make test-programs    other people's programs, from the registry, under every mode (two hours)
@@ -185,7 +186,7 @@ test-static: all $(VENV)/.test-packages
 # The probe for each of TORCHES (versions, or folders of environments; without: for .venv's torch), which
 # the next wheel then carries.
 wheel-probes: all
-	@tools/wheel-probes $(TORCHES)
+	@tools/wheel-probes $(addprefix --machine ,$(WHEEL_MACHINE)) $(TORCHES)
 
 # Places are drawn by SEED; FILES: patterns of paths, such as 'src/view/*'. tools/mutants has more options.
 mutants: setup

@@ -69,7 +69,7 @@ def test_without_a_compiler_names_and_times(tmp_path):
 
 def test_a_wheels_own_probe_needs_no_compiler(tmp_path):
     import torch
-    name = _torch_probe._wheel_name(torch, _torch_probe._source_folder())
+    name = _torch_probe._wheel_name(_torch_probe._installed_build(), _torch_probe._source_folder())
     assert torch.__version__.split("+")[0] in name
     folder = tmp_path / "_probes"
     folder.mkdir()
@@ -80,10 +80,9 @@ def test_a_wheels_own_probe_needs_no_compiler(tmp_path):
 
 
 def test_a_wheels_probe_that_cannot_be_loaded_is_passed_by(tmp_path):
-    import torch
     folder = tmp_path / "_probes"
     folder.mkdir()
-    (folder / _torch_probe._wheel_name(torch, _torch_probe._source_folder())).write_text("no library")
+    (folder / _torch_probe._wheel_name(_torch_probe._installed_build(), _torch_probe._source_folder())).write_text("no library")
     answer, _ = run_without_compiler(tmp_path, folder)
     assert answer["probe"] == _torch_probe._PLAIN
 
@@ -94,13 +93,12 @@ def test_building_for_a_wheel(tmp_path, monkeypatch):
     compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho built > "$2"\n')
     compiler.chmod(0o700)
     monkeypatch.setenv("CXX", str(compiler))
-    import torch
     (tmp_path / "wheel").mkdir()
     old = tmp_path / "wheel/torch-2.4.0-1-cpython-311-linux-x86_64-0123456789abcdef.so"
     old.touch()
     path = _torch_probe.build_into(str(tmp_path / "wheel"))
     assert not old.exists(), "it is of other sources"
-    assert os.path.basename(path) == _torch_probe._wheel_name(torch, _torch_probe._source_folder())
+    assert os.path.basename(path) == _torch_probe._wheel_name(_torch_probe._installed_build(), _torch_probe._source_folder())
     with open(path) as file:
         assert file.read() == "built\n"
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 probe = pytest.importorskip("sonde.torch._probe")
 
 UNITS = [name for name in probe._SOURCES if name.endswith(".cpp") and name != probe._UNITY]
@@ -13,7 +13,8 @@ UNITS = [name for name in probe._SOURCES if name.endswith(".cpp") and name != pr
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_file_of_the_probe_compiles_alone(tmp_path, unit):
-    command = probe._command(torch, probe._find_compiler(), probe._standards(torch)[0], probe._source_folder(),
+    build = probe._installed_build()
+    command = probe._command(build, probe._find_compiler(), build.standards[0], probe._source_folder(),
                              str(tmp_path / "unit.o"), ["-fsyntax-only"], unit)
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,8 @@ torch's own binary interface, so there is one for each torch and each CPython. L
   $XDG_CACHE_HOME/sonde/torch-VERSION-ABI-HASH/shim.so, which is compiled when it is first needed;
   where there is no C++ compiler, sonde/_native/torch_plain.so: names and times alone.
 `python -m sonde.torch` does that ahead of time and prints the path; with `--into FOLDER` it builds
-the one for a wheel.
+the one for a wheel, and with `--torch FOLDER --recorder FILE` too for a torch that is not installed but
+unpacked there, of another machine perhaps (tools/wheel-probes).
 """
 import contextlib
 import ctypes
@@ -25,6 +26,7 @@ import time
 
 from .. import _record
 from .._core import Error
+from ._torch_build import of_folder, of_module
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _UNITS = ("torch_arguments", "torch_calls", "torch_collectives", "torch_hooks", "torch_inputs", "torch_names", "torch_thread",
@@ -121,23 +123,16 @@ def _find_compiler():
                 "apt install g++, or set CXX")
 
 
-def _standards(torch):
-    """The C++ that torch itself was built with, then the other."""
-    found = re.search(r"C\+\+ Version: (\d{4})", torch.__config__.show())
-    return ["c++17", "c++20"] if found and int(found.group(1)) < 2020 else ["c++20", "c++17"]
-
-
 def _command(torch, compiler, standard, source, output, more, unit=_UNITY):
     """As torch's own extensions are built; NDEBUG, since its headers differ without."""
-    root = os.path.dirname(torch.__file__)
-    includes = [os.path.join(root, "include"), os.path.join(root, "include/torch/csrc/api/include"),
-                sysconfig.get_path("include"), sysconfig.get_path("platinclude")]
+    include = os.path.join(torch.folder, "include")
+    includes = [include, os.path.join(include, "torch/csrc/api/include"), *torch.python_headers]
     return [*compiler, "-O2", "-DNDEBUG", f"-std={standard}", "-fPIC", "-shared", "-w",
-            "-fvisibility=hidden", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+            "-fvisibility=hidden", f"-D_GLIBCXX_USE_CXX11_ABI={torch.cxx11_abi}",
             *(word for folder in dict.fromkeys(includes) for word in ("-isystem", folder)),
             "-I", source, os.path.join(source, unit), "-o", output,
-            "-L", os.path.join(root, "lib"), "-Wl,--no-as-needed", "-l:libc10.so",
-            "-l:libtorch_cpu.so", _record.library(), "-Wl,-z,nodelete", *more]
+            "-L", os.path.join(torch.folder, "lib"), "-Wl,--no-as-needed", "-l:libc10.so",
+            "-l:libtorch_cpu.so", torch.recorder, "-Wl,-z,nodelete", *more]
 
 
 def _wait(child, said):
@@ -187,15 +182,15 @@ def _first_error(text):
 def _build(torch, source, target, *more):
     compiler = _find_compiler()
     partial = f"{target}.{os.getpid()}"
-    said = f"building the probe for torch {torch.__version__}, once (about 20 s)"
+    said = f"building the probe for torch {torch.version}, once (about 20 s)"
     try:
-        for standard in _standards(torch):
+        for standard in torch.standards:
             status, text = _run(_command(torch, compiler, standard, source, partial, more), said)
             if status == 0:
                 os.replace(partial, target)
                 return
             first = _first_error(text)
-        raise Error(f"cannot build the torch probe for torch {torch.__version__} with "
+        raise Error(f"cannot build the torch probe for torch {torch.version} with "
                     f"{' '.join(compiler)}: {first}")
     finally:
         with contextlib.suppress(OSError):
@@ -212,20 +207,17 @@ def _identity(torch, source):
     """Changes with everything that the built library depends on."""
     digest = hashlib.sha256()
     _add_sources(digest, source)
-    for word in (torch.__version__, os.path.dirname(torch.__file__), sys.implementation.cache_tag,
-                 sys.version, sysconfig.get_platform()):
+    for word in (torch.version, torch.folder, sys.implementation.cache_tag, sys.version, sysconfig.get_platform()):
         digest.update(word.encode() + b"\0")
-    abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
-    return f"torch-{re.sub('[^0-9A-Za-z.+_-]', '_', torch.__version__)}-{abi}-{digest.hexdigest()[:16]}"
+    return f"torch-{re.sub('[^0-9A-Za-z.+_-]', '_', torch.version)}-{torch.cxx11_abi}-{digest.hexdigest()[:16]}"
 
 
 def _wheel_name(torch, source):
     """Of a probe in a wheel: of a torch's release, whatever device it is for, and a CPython."""
     digest = hashlib.sha256()
     _add_sources(digest, source)
-    abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
-    release = torch.__version__.split("+")[0]
-    return (f"torch-{release}-{abi}-{sys.implementation.cache_tag}-{sysconfig.get_platform()}-"
+    release = torch.version.split("+")[0]
+    return (f"torch-{release}-{torch.cxx11_abi}-{sys.implementation.cache_tag}-{sysconfig.get_platform()}-"
             f"{digest.hexdigest()[:16]}.so")
 
 
@@ -254,11 +246,16 @@ def _from_cache(torch, source):
     return target
 
 
+def _installed_build():
+    import torch
+    return of_module(torch, _record.library())
+
+
 def library():
     """Where the probe for this torch is; built first if need be. Raises sonde.Error."""
     global _library
     if _library is None:
-        import torch
+        torch = _installed_build()
         source = _source_folder()
         try:
             _library = _from_wheel(torch, source) or _from_cache(torch, source)
@@ -270,12 +267,12 @@ def library():
     return _library
 
 
-def build_into(folder):
+def build_into(folder, torch=None):
     """Builds the probe that a wheel carries for this torch; returns where it is.
 
     Probes of other sources than these are removed: no package would find them.
     """
-    import torch
+    torch = torch or _installed_build()
     source = _source_folder()
     os.makedirs(folder, exist_ok=True)
     name = _wheel_name(torch, source)
@@ -289,11 +286,14 @@ def build_into(folder):
 
 
 def main():
-    into = sys.argv[2] if sys.argv[1:2] == ["--into"] and len(sys.argv) == 3 else None
-    if sys.argv[1:] and into is None:
-        sys.exit("usage: python -m sonde.torch [--into FOLDER]")
+    usage = "usage: python -m sonde.torch [--into FOLDER [--torch FOLDER --recorder FILE]]"
+    words = sys.argv[1:]
+    given = dict(zip(words[::2], words[1::2]))
+    if len(words) != 2 * len(given) or set(given) not in (set(), {"--into"}, {"--into", "--torch", "--recorder"}):
+        sys.exit(usage)
     try:
-        print(build_into(into) if into else library())
+        other = of_folder(given["--torch"], given["--recorder"]) if "--torch" in given else None
+        print(build_into(given["--into"], other) if given else library())
     except Error as error:
         sys.exit(f"sonde: {error}")
     except ImportError:
