@@ -47,8 +47,7 @@ bool snd_place_stack(struct snd_place_texts *t, const struct sonde_trace *trace,
     *number = 0;
     if (stack == 0 || snd_map_get(&t->numbers, key, number))
         return true;
-    snd_stack_text(trace, process, stack, t->stack_depth ? t->stack_depth : DEFAULT_DEPTH, '\n',
-                   &text);
+    snd_stack_lines(trace, process, stack, t->stack_depth ? t->stack_depth : DEFAULT_DEPTH, &text);
     return add_text(t, key, &text, number);
 }
 

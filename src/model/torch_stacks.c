@@ -31,14 +31,25 @@ static void put_frame_at(const struct sonde_trace *trace, uint32_t process,
     snd_buf_put(text, f->function.bytes, f->function.length);
 }
 
+/* By where its function begins. */
 static void put_frame(const struct sonde_trace *trace, uint32_t process,
                       const struct sonde_frame *f, struct sonde_buffer *text)
 {
     put_frame_at(trace, process, f, f->first_line ? f->first_line : f->line, text);
 }
 
-size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
-                      char separator, struct sonde_buffer *text)
+/* By the line that it was at, where that was recorded. */
+static void put_line(const struct sonde_trace *trace, uint32_t process, const struct sonde_frame *f,
+                     struct sonde_buffer *text)
+{
+    put_frame_at(trace, process, f, f->line ? f->line : f->first_line, text);
+}
+
+typedef void put_function(const struct sonde_trace *trace, uint32_t process,
+                          const struct sonde_frame *f, struct sonde_buffer *text);
+
+static size_t put_stack(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
+                        char separator, put_function *put, struct sonde_buffer *text)
 {
     struct sonde_frame frame;
     size_t             shown = 0;
@@ -50,23 +61,27 @@ size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_
             continue;
         if (shown++ > 0)
             snd_buf_put(text, &separator, 1);
-        put_frame(trace, process, &frame, text);
+        put(trace, process, &frame, text);
     }
     return shown;
+}
+
+size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
+                      char separator, struct sonde_buffer *text)
+{
+    return put_stack(trace, process, id, most, separator, put_frame, text);
+}
+
+size_t snd_stack_lines(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
+                       struct sonde_buffer *text)
+{
+    return put_stack(trace, process, id, most, '\n', put_line, text);
 }
 
 bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                    struct sonde_buffer *text)
 {
-    struct sonde_frame frame;
-
-    for (size_t i = 0; i < SND_STACK_MAX && snd_stack_next(trace, process, &id, &frame); i++) {
-        if (is_left_out(&frame))
-            continue;
-        put_frame_at(trace, process, &frame, frame.line ? frame.line : frame.first_line, text);
-        return true;
-    }
-    return false;
+    return snd_stack_lines(trace, process, id, 1, text) > 0;
 }
 
 void snd_function_text(const struct sonde_trace *trace, uint32_t process, uint32_t frame,

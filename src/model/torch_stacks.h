@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model/torch_stacks.h - a stack as torch writes it.
+ * model/torch_stacks.h - a stack as torch writes it, and the same with the lines of the calls.
  *
  * Layer: model. Threads: as a trace.
  */
@@ -18,10 +18,11 @@
 size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
                       char separator, struct sonde_buffer *text);
 
-/*
- * Appends "file(line): function" of the innermost frame, with the line that it was at, and without
- * the folder of packages; returns false for a stack without a frame to show.
- */
+/* The same, a frame a line, each with the line that it was at: for what torch has no table of. */
+size_t snd_stack_lines(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
+                       struct sonde_buffer *text);
+
+/* The innermost of them; returns false for a stack without a frame to show. */
 bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                    struct sonde_buffer *text);
 

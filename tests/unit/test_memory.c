@@ -75,6 +75,38 @@ static void peaks_are_exact_over_threads(void **state)
     sonde_trace_close(trace);
 }
 
+/* Two calls in one function, whose lines differ: each holds its own, and by its own line. */
+static void holders_have_the_line_of_the_call(void **state)
+{
+    struct synth *s = synth_new(scratch_path("lines"), NULL);
+    uint32_t      t = synth_thread(s, "t", 0), file = synth_string(s, "train.py");
+    uint32_t      make = synth_string(s, "make_batch"), name = synth_string(s, "aten::empty");
+    uint32_t      main = synth_frame_in(s, synth_string(s, "main"), 10, file, 14, false);
+    uint32_t      outer = synth_stack(s, 0, main);
+    const char   *stacks[] = { "train.py(3): make_batch\ntrain.py(14): main",
+                               "train.py(5): make_batch\ntrain.py(14): main" };
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t stack = synth_stack(s, outer, synth_frame_in(s, make, 1, file, 3 + 2 * i, false));
+        uint32_t call = synth_call(s, &(struct snd_call_record){ .name = name, .stack = stack });
+        synth_call_range(s, t, 10 + 100 * i, call, 0);
+        synth_alloc(s, t, 20 + 100 * i, CPU, 0x1000 * (i + 1), 200 - 100 * i);
+        synth_end(s, t, 60 + 100 * i);
+    }
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("lines"));
+    struct sonde_memory *m;
+    assert_int_equal(sonde_memory_new_by(trace, SONDE_GROUP_STACK, 0, &m, NULL), SONDE_OK);
+    assert_int_equal(sonde_memory_holder_count(m), 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(text_is(sonde_memory_holder(m, i)->stack, stacks[i]));
+        assert_int_equal(sonde_memory_holder(m, i)->peak_bytes, 200 - 100 * i);
+    }
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
 /* Ten thousand allocations become at most 1,024 points; the highest and lowest are among them. */
 static void the_course_is_thinned(void **state)
 {
@@ -266,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peaks_are_exact_over_threads),
+        cmocka_unit_test(holders_have_the_line_of_the_call),
         cmocka_unit_test(the_allocator_s_sum_tells_what_was_before),
         cmocka_unit_test(a_pause_is_made_good),
         cmocka_unit_test(the_course_is_thinned),

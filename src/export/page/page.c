@@ -102,7 +102,7 @@ static void write_id(struct snd_html *page, enum snd_html_what what, uint32_t pr
         snd_tensors_text(page->trace, process, id, &page->text);
         break;
     case SND_HTML_STACK:
-        snd_stack_text(page->trace, process, id, SIZE_MAX, '\n', &page->text);
+        snd_stack_lines(page->trace, process, id, SIZE_MAX, &page->text);
         break;
     case SND_HTML_MODULE:
         string = sonde_trace_string(page->trace, process, id);
