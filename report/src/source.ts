@@ -13,6 +13,8 @@ const MARGIN = [
   "samples",
   "sampled_ns",
   "sampled_percent",
+  "sampled_total_ns",
+  "sampled_total_percent",
   "added_bytes",
   "tensor_bytes",
 ];
@@ -77,7 +79,10 @@ export function sourcePart(trace: Trace): Part {
   const note = el("p.hint", { role: "status" });
   const show = (file: File): void => {
     const table = new DataTable(
-      pick(view, ["line", ...has, "source"], file.rows, { sampled_ns: "Self time" }),
+      pick(view, ["line", ...has, "source"], file.rows, {
+        sampled_ns: "Self time",
+        sampled_total_ns: "Total time",
+      }),
       { blank: true, label: `Source of ${file.name}` },
     );
     place.replaceChildren(table.element);

@@ -53,6 +53,27 @@ static void a_line_of_two_functions(void **state)
     sonde_buffer_release(&csv);
 }
 
+/* A stack with two functions of one line, as a comprehension's: a sample of it, and its time, count once. */
+static void samples_of_a_line_of_two_functions(void **state)
+{
+    struct synth *s = synth_new(scratch_path("sampled.sonde"), NULL);
+    uint32_t      t = synth_thread(s, "t", 0), file = synth_string(s, "two.py");
+    uint32_t      outer = synth_stack(s, 0,
+                                      synth_frame_in(s, synth_string(s, "main"), 1, file, 9, false));
+    uint32_t f = synth_stack(s, outer, synth_frame_in(s, synth_string(s, "f"), 2, file, 3, false));
+    uint32_t inner =
+        synth_stack(s, f, synth_frame_in(s, synth_string(s, "<listcomp>"), 3, file, 3, false));
+
+    (void)state;
+    synth_sample(s, t, 30, inner, 3 | 2 << 8, t, 20);
+    synth_sample(s, t, 40, f, 3 | 1 << 8, t, 10);
+    synth_close(s, true);
+    struct sonde_buffer csv = csv_of(scratch_path("sampled.sonde"));
+    assert_non_null(strstr(csv.bytes, "\ntwo.py,3,,,,3,30,100,30,100,"));
+    assert_non_null(strstr(csv.bytes, "\ntwo.py,9,,,,3,0,0,30,100,"));
+    sonde_buffer_release(&csv);
+}
+
 /* A file with a function of `count` lines that begins at line `first`. */
 static const char *save_source(uint32_t first, uint32_t count)
 {
@@ -98,11 +119,39 @@ static void what_is_shown_of_a_function(void **state)
     }
 }
 
+/* Functions with a few lines between them: those are shown, more are not. */
+static void lines_between_two_functions(void **state)
+{
+    (void)state;
+    for (uint32_t gap = 3; gap <= 6; gap++) {
+        const char   *path = scratch_path("gap.py");
+        struct synth *s = synth_new(scratch_path("gap.sonde"), NULL);
+        FILE         *file = fopen(path, "w");
+        assert_non_null(file);
+        fprintf(file, "def f():\n    x = 1\n");
+        for (uint32_t i = 0; i < gap; i++)
+            fprintf(file, "z = %u\n", i);
+        fprintf(file, "def g():\n    x = 1\n    y = 1\n    z = 1\n");
+        assert_int_equal(fclose(file), 0);
+        add_line(s, "f", 1, path, 1, 5);
+        add_line(s, "g", 3 + gap, path, 6 + gap, 5);
+        synth_close(s, true);
+        struct sonde_buffer csv = csv_of(scratch_path("gap.sonde"));
+        assert_true(has_line(&csv, path, 3)); /* two around line 1 */
+        for (uint32_t line = 4; line < 3 + gap; line++)
+            assert_int_equal(has_line(&csv, path, line), gap - 1 <= 4);
+        assert_true(has_line(&csv, path, 3 + gap));
+        sonde_buffer_release(&csv);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_of_two_functions),
+        cmocka_unit_test(samples_of_a_line_of_two_functions),
         cmocka_unit_test(what_is_shown_of_a_function),
+        cmocka_unit_test(lines_between_two_functions),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

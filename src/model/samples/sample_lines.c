@@ -20,6 +20,10 @@ struct work {
     int64_t                 *self_ns;   /* of each function */
     uint32_t                *of;        /* of each row: its function */
     uint32_t                 self_room, of_room;
+    struct snd_map           by_line;   /* (file, line) to a number */
+    uint32_t                *line_seen; /* of each line: as `seen` */
+    uint32_t                *line_of;   /* of each row: its line */
+    uint32_t                 line_seen_room, line_of_room;
     bool                     failed;
 };
 
@@ -47,6 +51,23 @@ static uint32_t find_function(struct work *w, const struct sonde_frame *f)
     return number;
 }
 
+static uint32_t find_line(struct work *w, const struct sonde_frame *f)
+{
+    struct snd_key key = { (uint64_t)(uintptr_t)f->file.bytes, 0, f->line };
+    uint32_t       number;
+
+    if (snd_map_get(&w->by_line, key, &number))
+        return number;
+    number = (uint32_t)w->by_line.count;
+    if (!snd_grow(&w->line_seen, &w->line_seen_room, number, sizeof *w->line_seen) ||
+        !snd_map_put(&w->by_line, key, number)) {
+        w->failed = true;
+        return 0;
+    }
+    w->line_seen[number] = 0;
+    return number;
+}
+
 static uint32_t find_row(struct work *w, const struct snd_mixed_frame *f)
 {
     struct snd_key key = place_of(&f->frame, f->frame.line);
@@ -58,6 +79,7 @@ static uint32_t find_row(struct work *w, const struct snd_mixed_frame *f)
     if (!snd_grow(&w->lines->rows, &w->lines->room, row, sizeof *w->lines->rows) ||
         !snd_grow(&w->seen, &w->seen_room, row, sizeof *w->seen) ||
         !snd_grow(&w->of, &w->of_room, row, sizeof *w->of) ||
+        !snd_grow(&w->line_of, &w->line_of_room, row, sizeof *w->line_of) ||
         !snd_map_put(&w->by_place, key, row)) {
         w->failed = true;
         return 0;
@@ -69,6 +91,7 @@ static uint32_t find_row(struct work *w, const struct snd_mixed_frame *f)
                                                     .is_native = f->is_native };
     w->seen[row] = 0;
     w->of[row] = find_function(w, &f->frame);
+    w->line_of[row] = find_line(w, &f->frame);
     return w->lines->count++;
 }
 
@@ -96,6 +119,12 @@ static void add_stack(struct work *w, const struct snd_sample_count *row, uint32
             line->samples = snd_count_add(line->samples, row->samples);
         }
         w->seen[at] = number + 1;
+        uint32_t *line_seen = &w->line_seen[w->line_of[at]];
+        if (*line_seen != number + 1) {
+            line->once_ns = snd_add(line->once_ns, row->time_ns);
+            line->once_samples = snd_count_add(line->once_samples, row->samples);
+        }
+        *line_seen = number + 1;
     }
 }
 
@@ -151,9 +180,12 @@ enum sonde_status snd_sample_lines_make(struct snd_sample_lines *lines, struct s
     snd_sample_counts_free(counts);
     snd_map_release(&w.by_place);
     snd_map_release(&w.functions);
+    snd_map_release(&w.by_line);
     free(w.seen);
     free(w.self_ns);
     free(w.of);
+    free(w.line_seen);
+    free(w.line_of);
     free(frames);
     return st;
 }

@@ -16,6 +16,12 @@ struct snd_sample_line {
     bool              is_native;
     uint64_t          samples;           /* in which it was running */
     int64_t           self_ns, total_ns; /* self: its function was innermost; of running threads */
+    /*
+     * The same where a stack with several functions of the line (a comprehension in 3.11, a lambda)
+     * counts for one of them: over all functions they add up to the line's.
+     */
+    uint64_t once_samples;
+    int64_t  once_ns;
 };
 
 /* By function, the one with the longest self time first; its lines in their order. */

@@ -24,6 +24,8 @@ static const struct snd_column columns[] = {
     { "samples", "Samples", SND_COUNT, SND_FIT_FIXED },
     { "sampled_ns", "Self", SND_TIME, SND_FIT_FIXED },
     { "sampled_percent", "Self %", SND_SHARE, SND_FIT_FIXED },
+    { "sampled_total_ns", "Total", SND_TIME, SND_FIT_FIXED },
+    { "sampled_total_percent", "Total %", SND_SHARE, SND_FIT_FIXED },
     { "added_bytes", "Added", SND_BYTES, SND_FIT_FIXED },
     { "tensor_bytes", "Tensors", SND_BYTES, SND_FIT_FIXED },
     { "source", "Line Contents", SND_TEXT, SND_FIT_CONTENT },
@@ -34,9 +36,10 @@ enum what { COUNTED = 1, SAMPLED = 2, ADDED = 4, TENSORS = 8 };
 static const struct {
     unsigned what;
     size_t   first, count;
-} groups[] = { { COUNTED, 2, 3 }, { SAMPLED, 5, 3 }, { ADDED, 8, 1 }, { TENSORS, 9, 1 } };
+} groups[] = { { COUNTED, 2, 3 }, { SAMPLED, 5, 5 }, { ADDED, 10, 1 }, { TENSORS, 11, 1 } };
 
 #define AROUND 2u           /* lines before and after one with numbers, which are shown with it */
+#define GAP_MOST 4u         /* lines between two that are shown: so few are shown too */
 #define BLOCK_LINES 2000u   /* of a function; of a longer one, what is around its numbers */
 #define LINES_MAX 10000000u /* a greater number is no line of a file */
 
@@ -44,7 +47,7 @@ struct line {
     uint32_t          file, line;
     unsigned          has; /* enum what */
     uint64_t          hits, samples;
-    int64_t           time_ns, sampled_ns, added_bytes, tensor_bytes;
+    int64_t           time_ns, sampled_ns, sampled_total_ns, added_bytes, tensor_bytes;
     struct sonde_text text; /* as recorded; empty: it was not recorded */
 };
 
@@ -185,8 +188,9 @@ static enum sonde_status add_sampled(struct source *s, struct snd_doc *doc,
         add_line(s, &(struct line){ .file = file,
                                     .line = row->line,
                                     .has = SAMPLED,
-                                    .samples = row->samples,
-                                    .sampled_ns = row->self_ns });
+                                    .samples = row->once_samples,
+                                    .sampled_ns = row->self_ns,
+                                    .sampled_total_ns = row->once_ns });
     }
     s->sampled_ns = lines->whole_ns;
     return st;
@@ -257,6 +261,7 @@ static void merge_lines(struct source *s)
         last->samples = snd_count_add(last->samples, line->samples);
         last->time_ns = snd_add(last->time_ns, line->time_ns);
         last->sampled_ns = snd_add(last->sampled_ns, line->sampled_ns);
+        last->sampled_total_ns = snd_add(last->sampled_total_ns, line->sampled_total_ns);
         last->added_bytes = snd_add(last->added_bytes, line->added_bytes);
         last->tensor_bytes = snd_add(last->tensor_bytes, line->tensor_bytes);
     }
@@ -303,6 +308,8 @@ static void add_row(const struct source *s, struct snd_doc *doc, const struct fi
     *cell++ = known(line, SAMPLED, snd_cell_number(snd_count_shown(l->samples)));
     *cell++ = known(line, SAMPLED, snd_cell_number(l->sampled_ns));
     *cell++ = known(line, SAMPLED, snd_cell_share(l->sampled_ns, s->sampled_ns));
+    *cell++ = known(line, SAMPLED, snd_cell_number(l->sampled_total_ns));
+    *cell++ = known(line, SAMPLED, snd_cell_share(l->sampled_total_ns, s->sampled_ns));
     *cell++ = known(line, ADDED, snd_cell_number(l->added_bytes));
     *cell++ = known(line, TENSORS, snd_cell_number(l->tensor_bytes));
     struct sonde_text text = source ? snd_pysource_line(source, number) : l->text;
@@ -314,6 +321,20 @@ static void mark(bool *shown, size_t line_count, uint64_t from, uint64_t to)
 {
     for (uint64_t i = from > 0 ? from : 1; i <= to && i <= line_count; i++)
         shown[i] = true;
+}
+
+/* Short gaps: a reader would look for what is missing there. */
+static void mark_gaps(bool *shown, size_t line_count)
+{
+    size_t last = 0;
+
+    for (size_t i = 1; i <= line_count; i++) {
+        if (!shown[i])
+            continue;
+        if (last > 0 && i - last - 1 <= GAP_MOST)
+            mark(shown, line_count, last + 1, i - 1);
+        last = i;
+    }
 }
 
 static void mark_all(const struct source *s, const struct file *file,
@@ -333,6 +354,7 @@ static void mark_all(const struct source *s, const struct file *file,
         uint64_t at = s->lines[file->first_line + i].line;
         mark(shown, source->line_count, at > AROUND ? at - AROUND : 1, at + AROUND);
     }
+    mark_gaps(shown, source->line_count);
 }
 
 static void add_file(struct source *s, struct snd_doc *doc, const struct file *file)
