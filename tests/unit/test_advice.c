@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/highlights/advice_samples.c and advice_memory.c: what is said of a program, and from how much on. */
+/* model/highlights/advice_samples.c, advice_operators.c and advice_memory.c: what is said of a program, and from how much on. */
 #include "format/layout.h"
 #include "scratch.h"
 #include "sonde/export.h"
@@ -109,6 +109,48 @@ static void a_hot_line(void **state)
     EXPECT(said, true,
            { { CALLER, OWN, { "dumps", LIBRARY "/json.py", 3, false } }, RUNS, 50, 250, 0 },
            REST(750));
+}
+
+/* Operators that two lines called, of `mine` and `other` milliseconds in all; and a sample, or none. */
+static void expect_operators(uint32_t mine, uint32_t other, bool sampled, const char *said)
+{
+    const char   *path = scratch_path("operators");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "t", 0), file = synth_string(s, "/home/me/x.py");
+    uint32_t      work = synth_string(s, "work"), name = synth_string(s, "aten::mm");
+    uint32_t      library = synth_frame_in(s, synth_string(s, "forward"), 1,
+                                           synth_string(s, LIBRARY "/linear.py"), 7, false);
+    uint64_t      ns = 1000;
+
+    synth_meta(s, "python.sys_prefixes", "[\"/py\"]");
+    for (uint32_t i = 0; i < 20; i++) {
+        uint32_t took = (i % 2 ? other : mine) * (MS / 10);
+        uint32_t own = synth_stack(s, 0, synth_frame_in(s, work, 1, file, i % 2 ? 9 : 5, false));
+        uint32_t stack = synth_stack(s, own, library);
+        uint32_t call = synth_call(s, &(struct snd_call_record){ .name = name, .stack = stack });
+        synth_call_range(s, t, ns, call, took);
+        synth_call_range(s, t, ns, call, took / 2); /* what it calls: its time counts once */
+        ns += took + 100;
+    }
+    if (sampled)
+        synth_sample(s, t, ns, 0, RUNS, t, MS);
+    synth_close(s, true);
+    struct sonde_buffer text = report_advice(path);
+    bool                is_said = text.bytes && strstr(text.bytes, "operators' time") != NULL;
+    if (is_said != (said != NULL) || (said && !strstr(text.bytes, said)))
+        fail_msg("'%s' is not what is said:\n%s", said ? said : "", text.bytes);
+    sonde_buffer_release(&text);
+}
+
+static void a_hot_line_of_operators(void **state)
+{
+    (void)state;
+    expect_operators(
+        80, 20, false,
+        "x.py:5, in work, takes 80 % of the operators' time: 80.000ms of 100.000ms by stacks");
+    expect_operators(20, 30, false, "x.py:9, in work, takes 60 %");
+    expect_operators(20, 29, false, NULL); /* too short to tell */
+    expect_operators(80, 20, true, NULL);  /* samples tell more */
 }
 
 static void imports(void **state)
@@ -284,13 +326,10 @@ static void heaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hot_line),
-        cmocka_unit_test(imports),
-        cmocka_unit_test(the_interpreters_lock),
-        cmocka_unit_test(kinds_of_waits),
-        cmocka_unit_test(loading_data),
-        cmocka_unit_test(too_many_threads),
-        cmocka_unit_test(heaps),
+        cmocka_unit_test(a_hot_line),       cmocka_unit_test(a_hot_line_of_operators),
+        cmocka_unit_test(imports),          cmocka_unit_test(the_interpreters_lock),
+        cmocka_unit_test(kinds_of_waits),   cmocka_unit_test(loading_data),
+        cmocka_unit_test(too_many_threads), cmocka_unit_test(heaps),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -64,7 +64,8 @@ enum sonde_status snd_advisor_new(struct sonde_trace *trace, struct snd_advisor 
                                   struct sonde_error *err)
 {
     static enum sonde_status (*const waits[])(struct snd_advisor *, struct sonde_error *) = {
-        wait_for_gpu, wait_for_samples, wait_for_memory, snd_advise_ranges_wait
+        wait_for_gpu, wait_for_samples, wait_for_memory, snd_advise_ranges_wait,
+        snd_advise_operators_wait
     };
     enum sonde_status st = SONDE_OK;
 
@@ -94,6 +95,7 @@ void snd_advisor_free(struct snd_advisor *advisor)
     snd_sample_counts_free(advisor->counts);
     sonde_memory_free(advisor->memory);
     snd_range_advice_free(advisor->ranges);
+    snd_operator_advice_free(advisor->operators);
     snd_library_paths_release(&advisor->libraries);
     free(advisor);
 }
@@ -112,6 +114,8 @@ enum sonde_status snd_advisor_finish(struct snd_advisor *advisor, struct sonde_e
         st = snd_memory_finish(&advisor->memory, err);
     if (st == SONDE_OK)
         st = snd_advise_ranges_finish(advisor, err);
+    if (st == SONDE_OK)
+        st = snd_advise_operators_finish(advisor, err);
     advisor->is_finished = st == SONDE_OK;
     if (st == SONDE_OK)
         snd_kept_add(advisor->trace, free_advisor, 0, advisor);
@@ -137,6 +141,7 @@ enum sonde_status snd_advice_find(struct snd_advisor *advisor, struct sonde_summ
         { advisor->gpu && advisor->gpu->launches, snd_advise_gpu },
         { all->samples > 0, snd_advise_samples },
         { all->ranges > 0, snd_advise_ranges },
+        { advisor->operators != NULL, snd_advise_operators },
         { all->allocs > 0 && advisor->memory, snd_advise_memory },
         { has_heap(advisor->trace), snd_advise_heap },
         { has_ranks(advisor->trace), snd_advise_ranks },

@@ -12,7 +12,6 @@
 #include "read/reader.h"
 #include "read/said/trace_metadata.h"
 
-#define HOT_PERCENT 25.0
 #define HOT_SAMPLES 50u
 #define IMPORT_PERCENT 30.0
 #define IMPORT_NS INT64_C(200000000)
@@ -290,7 +289,7 @@ static void tell_hot(struct work *w)
     int64_t whole_ns = without_imports ? snd_sub(w->running_ns, w->import_ns) : w->running_ns;
     char    place[SND_SPOT_TEXT];
 
-    if (!most || most->count < HOT_SAMPLES || snd_percent(most->ns, whole_ns) < HOT_PERCENT)
+    if (!most || most->count < HOT_SAMPLES || snd_percent(most->ns, whole_ns) < SND_HOT_PERCENT)
         return;
     snd_advise(w->advisor, SND_ADVICE_HOT_LINE, snd_percent(most->ns, whole_ns), "source",
                &most->at, "%s, in %.*s, takes %.0f %% of the running time%s: %s of %s by samples",

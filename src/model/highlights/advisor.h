@@ -18,11 +18,14 @@ struct snd_advisor {
     struct snd_advices       found;
     bool                     is_finished, is_found;
     /* What waits for the walk, of finders that have something to look for; else NULL. */
-    struct snd_gpu           *gpu;
-    struct snd_sample_counts *counts;
-    struct sonde_memory      *memory;
-    struct snd_range_advice  *ranges;
+    struct snd_gpu             *gpu;
+    struct snd_sample_counts   *counts;
+    struct sonde_memory        *memory;
+    struct snd_range_advice    *ranges;
+    struct snd_operator_advice *operators;
 };
+
+#define SND_HOT_PERCENT 25.0 /* of the time: a line that has so much is hot */
 
 /* Numbers of a sentence, with their units, as the reports write them. */
 struct snd_amount {
@@ -68,12 +71,17 @@ void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double sh
                 const char *link, const struct snd_spot *spot, const char *format, ...)
     SONDE_PRINTF(6, 7);
 
-/* Before the walk, and after it: what only the ranges' finder has. */
+/* Before the walk, and after it: what only the ranges' finder has, and that of operators' stacks. */
 SND_CHECKED enum sonde_status snd_advise_ranges_wait(struct snd_advisor *advisor,
                                                      struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_ranges_finish(struct snd_advisor *advisor,
                                                        struct sonde_error *err);
 void                          snd_range_advice_free(struct snd_range_advice *ranges); /* or NULL */
+SND_CHECKED enum sonde_status snd_advise_operators_wait(struct snd_advisor *advisor,
+                                                        struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_advise_operators_finish(struct snd_advisor *advisor,
+                                                          struct sonde_error *err);
+void snd_operator_advice_free(struct snd_operator_advice *operators); /* or NULL */
 
 /* Once all is finished. */
 SND_CHECKED enum sonde_status snd_advise_gpu(struct snd_advisor *advisor, struct sonde_error *err);
@@ -82,6 +90,8 @@ SND_CHECKED enum sonde_status snd_advise_memory(struct snd_advisor *advisor,
 SND_CHECKED enum sonde_status snd_advise_heap(struct snd_advisor *advisor, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_ranges(struct snd_advisor *advisor,
                                                 struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_advise_operators(struct snd_advisor *advisor,
+                                                   struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_ranks(struct snd_advisor *advisor,
                                                struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_samples(struct snd_advisor *advisor,
