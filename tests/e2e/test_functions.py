@@ -618,3 +618,12 @@ def test_an_async_generator_that_fails_as_it_closes_is_left():
 
     asyncio.run(main())
     assert calls == ["enter", "leave"]
+
+
+@pytest.mark.parametrize("session, name, kind", [(sonde.functions, "c_functions", "True or False"), (sonde.sample, "hz", "a number")])
+@pytest.mark.parametrize("path", ["calls.sonde", pathlib.Path("calls.sonde")])
+def test_a_path_in_the_place_of_another_argument(session, name, kind, path):
+    """A text is true: it was taken for c_functions=True, and the trace was elsewhere."""
+    with pytest.raises(TypeError) as error:
+        session(path)
+    assert str(error.value) == f"sonde: {name}: expected {kind}, got {path!r}; the trace's path is path={path!r}"

@@ -18,7 +18,7 @@ import sys
 from _thread import allocate_lock
 
 from .. import _python, _record
-from ._session import Session
+from ._session import Session, refuse_path
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
@@ -133,6 +133,7 @@ class functions(Session):
         return super().__new__(cls)
 
     def __init__(self, c_functions=True, mode="aggregate", path=None, **options):
+        refuse_path("c_functions", "True or False", c_functions)
         if mode not in _MODES:
             raise ValueError(f"sonde: mode is one of {', '.join(_MODES)}, not {mode!r}")
         super().__init__(path, **options)

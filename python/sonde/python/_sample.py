@@ -16,7 +16,7 @@ from _thread import allocate_lock
 
 from .. import _python, _record
 from . import _start as _start_of_run
-from ._session import Session
+from ._session import Session, refuse_path
 
 DEFAULT_HZ = 100
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -203,6 +203,7 @@ class sample(Session):
         return super().__new__(cls)
 
     def __init__(self, hz=DEFAULT_HZ, path=None, native=False, **options):
+        refuse_path("hz", "a number", hz)
         if not 0.01 <= hz <= 20000:
             raise ValueError(f"sonde: hz must be 0.01..20000, got {hz!r}")
         super().__init__(path, **options)

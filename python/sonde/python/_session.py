@@ -17,6 +17,12 @@ def _error(text):
     return Error(text)
 
 
+def refuse_path(name, kind, value):
+    """The trace's path in the place of the first argument, which is another: it would be taken for "yes"."""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        raise TypeError(f"sonde: {name}: expected {kind}, got {value!r}; the trace's path is path={value!r}")
+
+
 class Session:
     """A probe, on and off, and its results: a context manager and a decorator.
 
