@@ -259,6 +259,41 @@ struct all {
     size_t      count;
 };
 
+/* What a person named, a call of Python, a call of a GPU's API: a range's attributes tell, which follow its begin. */
+static void only_operators_compute(void **state)
+{
+    struct job             job = make_job("named");
+    struct snd_rank_times *times;
+
+    (void)state;
+    for (uint32_t i = 0; i < RANKS; i++) {
+        struct rank *r = &job.ranks[i];
+        uint32_t     mine = synth_string(r->s, "mine");
+        uint32_t called = synth_call(r->s, &(struct snd_call_record){ .name = mine, .scope = 8 });
+        uint32_t other = synth_thread(r->s, "other", 0);
+        static const uint8_t keys[RANKS] = { SND_ATTR_SCOPE, SND_ATTR_FRAME, SND_ATTR_API, 0 };
+        if (keys[i] != 0) {
+            synth_begin(r->s, r->thread, 1000, mine, 0);
+            synth_attr(r->s, r->thread, keys[i], 8);
+        } else {
+            synth_call_range(r->s, r->thread, 1000, called, 0);
+        }
+        operate(r, 1100, 1200);
+        synth_call_range(r->s, other, 1150, called, 0); /* while the first computes */
+        synth_end(r->s, other, 1400);
+        synth_end(r->s, r->thread, 1500);
+    }
+    struct sonde_trace *trace = finish(&job);
+    assert_int_equal(snd_rank_times_make(trace, false, &times, NULL), SONDE_OK);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        assert_int_equal(times->rows[i].span_ns, 500);
+        assert_int_equal(times->rows[i].compute_ns, 100);
+        assert_int_equal(times->rows[i].idle_ns, 400);
+    }
+    snd_rank_times_free(times);
+    sonde_trace_close(trace);
+}
+
 static void on_done(void *user, const struct snd_collective *c)
 {
     struct all  *all = user;
@@ -422,6 +457,7 @@ int main(void)
         cmocka_unit_test(rows_of_collectives),
         cmocka_unit_test(steps_are_divided),
         cmocka_unit_test(names_tell_which_kernels_communicate),
+        cmocka_unit_test(only_operators_compute),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -17,7 +17,7 @@ const char *const snd_rank_cause_words[SND_CAUSES] = { "compute", "data loading"
                                                        "host" };
 
 /* What a thread does, the innermost that counts: a collective inside an operator is communication. */
-enum doing { NOTHING, COMPUTES, LOADS, COMMUNICATES, DOINGS };
+enum doing { NOTHING, COMPUTES, LOADS, COMMUNICATES, DOINGS, NOT_JUDGED };
 
 struct thread_state {
     uint32_t open[DOINGS]; /* ranges of each kind */
@@ -28,6 +28,11 @@ struct process_state {
     uint32_t threads[DOINGS]; /* that do it now */
     int64_t  at_ns, first_ns;
     bool     began;
+    struct { /* the range that has begun last, while it is NOT_JUDGED; lane NULL: none */
+        struct snd_lane *lane;
+        uint32_t         place;
+        uint64_t         order;
+    } fresh;
     uint32_t step;       /* its current one, in step_rows; SONDE_NONE: none */
     int64_t  step_at_ns; /* until when its time has been divided */
 };
@@ -139,6 +144,26 @@ static void change(struct maker *m, struct snd_lane *lane, enum doing kind, int 
     t->doing = (uint8_t)now;
 }
 
+static void judge_range(struct maker *m, struct snd_lane *lane, struct snd_open_range *open)
+{
+    open->mark = judge(m, &open->range);
+    change(m, lane, open->mark, 1);
+    m->states[lane->process].fresh.lane = NULL;
+}
+
+/* What a range is, its attributes tell, which follow its begin: it is judged at the next event of its process. */
+static void judge_fresh(struct maker *m, const struct process_state *p)
+{
+    struct snd_lane *lane = p->fresh.lane;
+
+    if (!lane)
+        return;
+    uint32_t place = p->fresh.place;
+    while (lane->open[place].order != p->fresh.order)
+        place--; /* another thread has ended one around it */
+    judge_range(m, lane, &lane->open[place]);
+}
+
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *open)
 {
     struct maker *m = user;
@@ -146,9 +171,13 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *op
     open->mark = NOTHING;
     if (m->row_of[lane->process] == SONDE_NONE)
         return;
-    open->mark = judge(m, &open->range);
+    struct process_state *p = &m->states[lane->process];
+    judge_fresh(m, p);
     advance(m, lane->process, open->range.start_ns);
-    change(m, lane, open->mark, 1);
+    open->mark = NOT_JUDGED;
+    p->fresh.lane = lane;
+    p->fresh.place = (uint32_t)(open - lane->open);
+    p->fresh.order = open->order;
 }
 
 static void add_spent(struct maker *m, uint32_t process, uint32_t name, int64_t ns)
@@ -175,6 +204,10 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
 
     if (m->row_of[lane->process] == SONDE_NONE)
         return;
+    if (open->mark == NOT_JUDGED)
+        judge_range(m, lane, open);
+    else
+        judge_fresh(m, &m->states[lane->process]);
     advance(m, lane->process, snd_add(r->start_ns, r->total_ns));
     change(m, lane, open->mark, -1);
     if (open->mark == COMPUTES || open->mark == LOADS)
@@ -237,6 +270,7 @@ static void on_step(void *user, uint32_t process, int64_t ns, uint64_t number)
 
     if (m->row_of[process] == SONDE_NONE)
         return;
+    judge_fresh(m, &m->states[process]);
     struct snd_rank_row *row = &m->times->rows[m->row_of[process]];
     if (row->steps == 0) {
         begin_row(m, row, process);
