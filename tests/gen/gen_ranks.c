@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gen/gen_ranks.c - job: four ranks; N % 10 says what is wrong with rank 2, N / 10 how many steps there are (12).
- * wide: N ranks with 100 steps.
+ * wide: N ranks with 100 steps. layers_job: four ranks, N steps of a model of 16 layers as torch runs it.
  *
  * A step is data loading (100 us), an operator (500 us, each rank up to 40 us more), and an all_reduce of 4 MB: its call
  * takes 20 us, the work of gloo's thread ends 100 us after the last rank has called, and then all go on.
@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/layout.h"
 #include "synth.h"
@@ -184,4 +185,130 @@ void make_job(const char *path, uint64_t n)
 void make_wide(const char *path, uint64_t n)
 {
     write_job(path, (uint32_t)n, 100, EVEN);
+}
+
+/* ---------------------------------------------------------------- training */
+
+enum { LAYERS = 16, BUCKETS = 2, CALLS_MAX = 64, INSIDE_NS = 700, LEAF_NS = 2500 };
+
+/* Operators as they lie in each other, name(inside,inside): a layer forward and backward. */
+static const char forward[] = "aten::linear(aten::t(aten::transpose(aten::as_strided)),"
+                              "aten::addmm(aten::expand(aten::as_strided),aten::copy_,"
+                              "aten::resolve_conj,aten::resolve_conj)),aten::relu(aten::clamp_min)";
+static const char backward[] =
+    "autograd::engine::evaluate_function: ReluBackward0(ReluBackward0(aten::threshold_backward)),"
+    "autograd::engine::evaluate_function: AddmmBackward0(AddmmBackward0("
+    "aten::t(aten::transpose(aten::as_strided)),aten::mm(aten::resolve_conj,aten::resolve_conj),"
+    "aten::t(aten::transpose(aten::as_strided)),aten::mm(aten::resolve_conj,aten::resolve_conj)),"
+    "aten::sum,aten::view),autograd::engine::evaluate_function: torch::autograd::AccumulateGrad("
+    "torch::autograd::AccumulateGrad(aten::detach(detach)))";
+static const char updates[] = "Optimizer.step#SGD.step(aten::_foreach_add_,aten::_foreach_mul_)";
+
+struct trainer {
+    struct rank rank;
+    uint32_t    autograd;
+    char        names[CALLS_MAX][64];
+    uint32_t    calls[CALLS_MAX], count;
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
+}
+
+/* The call record of an operator, by its name. */
+static uint32_t call_of(struct trainer *t, const char *name)
+{
+    uint32_t i = 0;
+
+    while (i < t->count && strcmp(t->names[i], name) != 0)
+        i++;
+    if (i == CALLS_MAX)
+        abort();
+    if (i == t->count) {
+        bool is_function = ends_with(name, "Backward0") && !strchr(name, ':');
+        snprintf(t->names[i], sizeof t->names[i], "%s", name);
+        t->calls[i] = synth_call(t->rank.s,
+                                 &(struct snd_call_record){ .name = synth_string(t->rank.s, name),
+                                                            .scope = is_function ? 2 : 1 });
+        t->count++;
+    }
+    return t->calls[i];
+}
+
+/* Operators of `spec`, from `at` on; returns when they are over. */
+static uint64_t run_operators(struct trainer *t, uint32_t thread, uint64_t at, const char *spec)
+{
+    char name[64];
+
+    while (*spec) {
+        size_t length = strcspn(spec, "(,)");
+        if (length > 0) {
+            bool has_inside = spec[length] == '(';
+            snprintf(name, sizeof name, "%.*s", (int)length, spec);
+            synth_call_range(t->rank.s, thread, at, call_of(t, name), has_inside ? 0 : LEAF_NS);
+            at += has_inside ? INSIDE_NS : LEAF_NS + INSIDE_NS;
+        }
+        spec += length;
+        if (*spec == ')') {
+            synth_end(t->rank.s, thread, at);
+            at += INSIDE_NS;
+        }
+        spec += *spec != 0;
+    }
+    return at;
+}
+
+/* Up to the end of the backward pass, whose buckets it calls for. */
+static uint64_t run_training_step(struct trainer *t, uint32_t number, uint64_t at, uint64_t step)
+{
+    struct rank *r = &t->rank;
+
+    synth_step(r->s, r->main, at, step);
+    begin_scoped(r, at + 1000, r->loading, 8);
+    at += 50000 + jitter_ns(step, number);
+    synth_end(r->s, r->main, at);
+    for (int layer = 0; layer < LAYERS; layer++)
+        at = run_operators(t, r->main, at + INSIDE_NS, forward);
+    for (int layer = 1; layer <= LAYERS; layer++) {
+        at = run_operators(t, t->autograd, at + INSIDE_NS, backward);
+        if (layer % (LAYERS / BUCKETS) != 0)
+            continue;
+        uint64_t sequence = BUCKETS * step + (uint64_t)(layer / (LAYERS / BUCKETS));
+        synth_begin(r->s, t->autograd, at, r->call, 0);
+        synth_attr(r->s, t->autograd, SND_ATTR_SCOPE, 1);
+        say_collective(r, t->autograd, sequence, EVEN, number);
+        synth_end(r->s, t->autograd, at + 20000);
+        synth_begin(r->s, r->gloo, at + 5000, r->work, 0);
+        synth_attr(r->s, r->gloo, SND_ATTR_SCOPE, 8);
+        synth_attr(r->s, r->gloo, SND_ATTR_ASYNC, 1);
+        say_collective(r, r->gloo, sequence, EVEN, number);
+        at += 21000;
+        synth_end(r->s, r->gloo, at + 40000); /* all have called by then */
+    }
+    return run_operators(t, r->main, at + 45000, updates);
+}
+
+void make_layers_job(const char *path, uint64_t n)
+{
+    static struct trainer trainers[4];
+    uint64_t              at[4];
+
+    make_folder(path);
+    for (uint32_t i = 0; i < 4; i++) {
+        trainers[i] = (struct trainer){ .rank = make_rank(path, i, 4, EVEN) };
+        trainers[i].autograd = synth_thread(trainers[i].rank.s, "pt_autograd_0", 0);
+        at[i] = 10000 - (uint64_t)i * 1000; /* the same moment: files begin one after the other */
+    }
+    for (uint64_t step = 0; step < n; step++) {
+        uint64_t latest = 0;
+        for (uint32_t i = 0; i < 4; i++) {
+            uint64_t over = run_training_step(&trainers[i], i, at[i], step) + (uint64_t)i * 1000;
+            latest = over > latest ? over : latest;
+        }
+        for (uint32_t i = 0; i < 4; i++)
+            at[i] = latest - (uint64_t)i * 1000;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        synth_close(trainers[i].rank.s, true);
 }

@@ -294,6 +294,41 @@ static void only_operators_compute(void **state)
     sonde_trace_close(trace);
 }
 
+/* Ranges that are one event each, of two threads, one of which goes on while the other's is under way. */
+static void leaves_overlap(void **state)
+{
+    struct job             job = make_job("leaves");
+    struct snd_rank_times *times;
+
+    (void)state;
+    for (uint32_t i = 0; i < RANKS; i++) {
+        struct rank *r = &job.ranks[i];
+        uint32_t     other = synth_thread(r->s, "other", 0);
+        uint32_t     mm = synth_string(r->s, "aten::mm");
+        uint32_t     called = synth_call(r->s, &(struct snd_call_record){ .name = mm, .scope = 1 });
+        synth_call_range(r->s, r->thread, 1000, called, 400);
+        synth_call_range(r->s, other, 1100, called, 100);
+        synth_span(r->s, other, 1300, synth_string(r->s, "gloo:all_reduce"), 300);
+        synth_call_range(r->s, r->thread, 1500, called, 50);
+        synth_begin(r->s, r->thread, 2000, mm, 0);
+        synth_call_range(r->s, r->thread, 2100, called, 100);
+        synth_end(r->s, r->thread, 2300);
+        synth_span(r->s, other, 2400, synth_string(r->s, "enumerate(DataLoader)#x"), 600);
+    }
+    struct sonde_trace *trace = finish(&job);
+    assert_int_equal(snd_rank_times_make(trace, false, &times, NULL), SONDE_OK);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        assert_int_equal(times->rows[i].span_ns, 2000);
+        assert_int_equal(times->rows[i].compute_ns, 400 + 50 + 300);
+        assert_int_equal(times->rows[i].communication_ns, 300);
+        assert_int_equal(times->rows[i].exposed_ns, 300 - 100 - 50);
+        assert_int_equal(times->rows[i].loading_ns, 600);
+        assert_int_equal(times->rows[i].idle_ns, 2000 - 600 - 400 - 500);
+    }
+    snd_rank_times_free(times);
+    sonde_trace_close(trace);
+}
+
 static void on_done(void *user, const struct snd_collective *c)
 {
     struct all  *all = user;
@@ -458,6 +493,7 @@ int main(void)
         cmocka_unit_test(steps_are_divided),
         cmocka_unit_test(names_tell_which_kernels_communicate),
         cmocka_unit_test(only_operators_compute),
+        cmocka_unit_test(leaves_overlap),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -332,6 +332,15 @@ static bool number_threads(struct snd_assembly *a)
     return numbers != NULL;
 }
 
+static void on_settled(void *user, int64_t ns)
+{
+    const struct snd_assembly *a = user;
+
+    SND_EACH_CONSUMER(a, c)
+    if (c->settled)
+        c->settled(c->user, ns);
+}
+
 static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err)
 {
     struct sonde_trace *trace = a->trace;
@@ -341,6 +350,7 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
                                        .end = on_end,
                                        .other = on_other,
                                        .user = a,
+                                       .settled = a->by_process ? on_settled : NULL,
                                        .leaf_in_order = a->as_recorded };
     a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
     a->shared = calloc((size_t)trace->process_count + 1, sizeof *a->shared);
@@ -452,8 +462,10 @@ static void list_consumers(struct snd_assembly *a, const struct snd_consumer *co
 {
     bool any_flops = true;
 
+    a->by_process = count > 0;
     for (uint32_t i = 0; i < count; i++) {
         any_flops &= consumers[i].any_flops;
+        a->by_process &= consumers[i].by_process;
         a->as_recorded |= consumers[i].as_recorded;
         if (!consumers[i].any_flops)
             a->flops_mode = consumers[i].flops;
@@ -480,8 +492,10 @@ static enum sonde_status choose_order(struct snd_assembly *a, enum sonde_order *
     enum sonde_status       status = SONDE_OK;
 
     SND_EACH_CONSUMER(a, c)
-    if (c->by_time)
+    if (c->by_time) {
         *order = SONDE_BY_TIME;
+        a->by_process = false;
+    }
     if (*order == SONDE_BY_THREAD && a->trace->thread_count > 1) {
         status = snd_trace_kinds(a->trace, &kinds, err);
         if (status == SONDE_OK &&

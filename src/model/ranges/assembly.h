@@ -161,7 +161,9 @@ struct snd_consumer {
     bool                  no_ranges;   /* it looks at none, and memory's may be NULL */
     bool                  no_leaves;   /* it looks at none that has nothing inside */
     bool                  by_time;     /* events of threads must come in the order of time */
-    struct snd_consumer  *next;        /* of those that wait at the trace */
+    bool                 by_process; /* those of each process must: a walk by time may be by process
+                                          within stretches, if all of its list do with that */
+    struct snd_consumer *next;       /* of those that wait at the trace */
     /* The walk begins, and lasts until `end`. */
     void (*begin)(void *user, struct snd_assembly *assembly);
     snd_range_fn *open;
@@ -194,6 +196,8 @@ struct snd_consumer {
      * r->node is how many ranges it lies in) snd_average_id(), of modules the node. False ends the walk.
      */
     bool (*row)(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r);
+    /* What comes from now on is of `ns` or later (snd_visitor.settled): where the walk is by_process. */
+    void (*settled)(void *user, int64_t ns);
     /* The walk went to its end, and all ranges are closed. */
     void (*end)(void *user, const struct snd_assembly *assembly);
 };
@@ -234,6 +238,7 @@ struct snd_assembly {
     struct snd_leaf_calls     leaf_calls;
     enum sonde_flops_mode     flops_mode;
     bool                      as_recorded;
+    bool                      by_process;
     struct snd_lane          *lanes;  /* one for each thread of the trace */
     struct snd_shared_memory *shared; /* one for each process */
     struct snd_assembly_stats stats;

@@ -18,6 +18,16 @@ struct launched {
     int64_t  start_ns, end_ns;
 };
 
+/* A call that is over, or the work of one; or a step that began. */
+struct part {
+    int64_t         ns;    /* when it came ... */
+    uint64_t        order; /* ... and in what order, of those of one process */
+    uint32_t        process, thread, name, collective;
+    int64_t         start_ns, end_ns, sequence;
+    struct launched launched;
+    bool            is_step, is_work, has_launched, unfinished;
+};
+
 struct matcher {
     struct sonde_trace                  *trace;
     struct snd_groups                   *groups;
@@ -30,6 +40,10 @@ struct matcher {
     struct snd_map                       index;      /* of `open`, by group, sequence and pair */
     struct snd_map                       orders;   /* calls so far, by process and group, or pair */
     struct launched                     *launched; /* of each thread */
+    struct part                         *parts;    /* of the stretch of time under way */
+    uint32_t                             part_count, part_room;
+    uint64_t                             part_order;
+    bool                                 is_settled; /* the walk is over */
     uint32_t                            *absent;
     uint32_t                             absent_room;
     bool                                 is_full; /* the call has no place, and is left out */
@@ -316,62 +330,108 @@ static int64_t next_in_order(struct matcher *m, uint32_t process, uint32_t group
 }
 
 /* A call, or the work of one, that is over; or that was still under way at the end of the trace. */
-static void add_part(struct matcher *m, struct snd_lane *lane, const struct snd_range *r,
-                     const struct launched *launched, bool is_work)
+static void add_part(struct matcher *m, const struct part *part)
 {
-    int64_t  end_ns = snd_add(r->start_ns, r->total_ns);
-    uint32_t number = snd_groups_spec(m->groups, lane->process, r->collective);
+    uint32_t number = snd_groups_spec(m->groups, part->process, part->collective);
+    int64_t  end_ns = part->end_ns;
 
     if (number == SONDE_NONE) {
         m->failed = true;
         return;
     }
     const struct snd_collective_spec *spec = &m->groups->specs[number];
-    uint32_t                          rank = rank_of(m, lane->process, spec);
+    uint32_t                          rank = rank_of(m, part->process, spec);
     uint64_t                          pair = pair_of(m, rank, spec);
-    int64_t sequence = r->collective_sequence >= 0 ? r->collective_sequence : spec->sequence;
-    int64_t order = next_in_order(m, lane->process, spec->group, pair, is_work);
+    int64_t sequence = part->sequence >= 0 ? part->sequence : spec->sequence;
+    int64_t order = next_in_order(m, part->process, spec->group, pair, part->is_work);
     struct snd_collective *c = find_collective(
         m,
         (struct snd_key){ spec->group, (uint64_t)(pair || sequence < 0 ? order : sequence), pair },
-        r->start_ns);
+        part->start_ns);
     if (m->is_full) {
         m->is_full = false;
         return;
     }
-    struct snd_collective_member *member = c ? find_member(c, lane->process, rank, number) : NULL;
+    struct snd_collective_member *member = c ? find_member(c, part->process, rank, number) : NULL;
     if (!member) {
         m->failed = true;
         return;
     }
-    if (!is_work || r->start_ns < member->start_ns)
-        member->start_ns = is_work && member->has_call ? member->start_ns : r->start_ns;
+    if (!part->is_work || part->start_ns < member->start_ns)
+        member->start_ns = part->is_work && member->has_call ? member->start_ns : part->start_ns;
     bool is_async = m->groups->groups[spec->group].is_async;
-    if (r->start_ns > member->arrive_ns)
-        member->arrive_ns = r->start_ns;
-    if (r->start_ns > member->enter_ns)
-        member->enter_ns = r->start_ns;
-    if (launched) {
-        member->enter_ns = launched->start_ns > member->enter_ns ? launched->start_ns
-                                                                 : member->enter_ns;
+    if (part->start_ns > member->arrive_ns)
+        member->arrive_ns = part->start_ns;
+    if (part->start_ns > member->enter_ns)
+        member->enter_ns = part->start_ns;
+    if (part->has_launched) {
+        member->enter_ns = part->launched.start_ns > member->enter_ns ? part->launched.start_ns
+                                                                      : member->enter_ns;
         member->has_launched = true;
-        end_ns = launched->end_ns > end_ns ? launched->end_ns : end_ns;
+        end_ns = part->launched.end_ns > end_ns ? part->launched.end_ns : end_ns;
     }
-    if (end_ns > member->end_ns || is_work)
+    if (end_ns > member->end_ns || part->is_work)
         member->end_ns = end_ns;
-    if (is_work || !is_async)
-        member->is_complete = !r->unfinished;
-    member->has_call |= !is_work;
-    if (!is_work) {
-        member->thread = lane->thread;
-        member->name = r->name;
+    if (part->is_work || !is_async)
+        member->is_complete = !part->unfinished;
+    member->has_call |= !part->is_work;
+    if (!part->is_work) {
+        member->thread = part->thread;
+        member->name = part->name;
     } else {
-        member->work_thread = lane->thread;
-        member->work_ns = r->start_ns;
+        member->work_thread = part->thread;
+        member->work_ns = part->start_ns;
     }
-    member->has_work |= is_work;
+    member->has_work |= part->is_work;
     if (is_over(m, c))
         hand_over(m, (uint32_t)(c - m->open));
+}
+
+/* --------------------------------------------------------- in the order of time */
+
+static void apply(struct matcher *m, const struct part *part)
+{
+    if (m->failed)
+        return;
+    if (!part->is_step)
+        add_part(m, part);
+    else if (m->watcher->began)
+        m->watcher->began(m->watcher->user, part->process);
+}
+
+/* Processes take turns: what they share waits until all have come to the end of the stretch. */
+static void add_in_order(struct matcher *m, struct part part)
+{
+    if (!m->assembly.by_process || m->is_settled) {
+        apply(m, &part);
+        return;
+    }
+    if (!snd_grow(&m->parts, &m->part_room, m->part_count, sizeof *m->parts)) {
+        m->failed = true;
+        return;
+    }
+    part.order = m->part_order++;
+    m->parts[m->part_count++] = part;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+
+    return SND_ORDER(SND_RISING(x->ns, y->ns), SND_RISING(x->order, y->order));
+}
+
+static void on_settled(void *user, int64_t ns)
+{
+    struct matcher *m = user;
+
+    snd_sort(m->parts, m->part_count, sizeof *m->parts, compare_parts);
+    for (uint32_t i = 0; i < m->part_count; i++)
+        apply(m, &m->parts[i]);
+    m->part_count = 0;
+    m->is_settled = ns == INT64_MAX;
+    if (m->failed)
+        snd_assembly_stop(&m->assembly);
 }
 
 /* ---------------------------------------------------------------- the walk */
@@ -418,15 +478,23 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
         if (outer)
             add_launched(m, lane, r, outer);
     }
-    if (!r->collective)
+    if (!r->collective || (!r->is_async && find_outer(lane, open)))
         return;
-    if (r->is_async) {
-        add_part(m, lane, r, NULL, true);
-    } else if (!find_outer(lane, open)) {
-        const struct launched *l = &m->launched[lane->thread];
-        bool                   has = l->order == open->order && l->end_ns > INT64_MIN;
-        add_part(m, lane, r, has ? l : NULL, false);
-    }
+    const struct launched *l = &m->launched[lane->thread];
+    int64_t                end_ns = snd_add(r->start_ns, r->total_ns);
+    add_in_order(m, (struct part){ .ns = end_ns,
+                                   .process = lane->process,
+                                   .thread = lane->thread,
+                                   .name = r->name,
+                                   .collective = r->collective,
+                                   .start_ns = r->start_ns,
+                                   .end_ns = end_ns,
+                                   .sequence = r->collective_sequence,
+                                   .launched = *l,
+                                   .is_work = r->is_async,
+                                   .has_launched = !r->is_async && l->order == open->order &&
+                                                   l->end_ns > INT64_MIN,
+                                   .unfinished = r->unfinished });
     if (m->failed)
         snd_assembly_stop(&m->assembly);
 }
@@ -440,12 +508,34 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
     m->watcher->open(m->watcher->user, lane, range);
 }
 
+static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    struct matcher *m = user;
+
+    return m->watcher->kind(m->watcher->user, lane, shared);
+}
+
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_leaf *known, uint32_t kind,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
+{
+    struct matcher *m = user;
+
+    m->watcher->leaf(m->watcher->user, lane, leaf, known, kind, above, parent);
+}
+
+static void on_step(struct matcher *m, uint32_t process, int64_t ns, uint64_t number)
+{
+    m->watcher->step(m->watcher->user, process, ns, number);
+    add_in_order(m, (struct part){ .ns = ns, .process = process, .is_step = true });
+}
+
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     struct matcher *m = user;
 
     if (SND_EVENT_KIND(words[0]) == SND_EV_STEP)
-        m->watcher->step(m->watcher->user, lane->process, ns, words[1]);
+        on_step(m, lane->process, ns, words[1]);
     else if (SND_EVENT_KIND(words[0]) == SND_EV_COUNTER && m->watcher->memory)
         m->watcher->memory(m->watcher->user, lane, words);
 }
@@ -466,8 +556,13 @@ enum sonde_status snd_collectives_walk(struct sonde_trace *trace, struct snd_gro
     struct matcher      m = { .trace = trace, .groups = groups, .watcher = watcher };
     struct snd_consumer consumer = { .user = &m,
                                      .any_flops = true,
+                                     .by_process = true,
+                                     .no_leaves = !watcher->open && !watcher->close,
                                      .open = watcher->open ? on_open : NULL,
                                      .close = on_close,
+                                     .kind = watcher->leaf ? on_kind : NULL,
+                                     .leaf = watcher->leaf ? on_leaf : NULL,
+                                     .settled = on_settled,
                                      .memory = watcher->memory ? on_memory : NULL,
                                      .other = watcher->step ? on_other : NULL };
 
@@ -489,6 +584,7 @@ enum sonde_status snd_collectives_walk(struct sonde_trace *trace, struct snd_gro
         free(m.open[i].members);
     free(m.open);
     free(m.launched);
+    free(m.parts);
     free(m.absent);
     snd_map_release(&m.index);
     snd_map_release(&m.orders);

@@ -2,7 +2,7 @@
 /*
  * model/ranks/collectives.h - the collectives of a job, those of all ranks matched.
  *
- * The trace is walked by time, once. A collective is handed over when all ranks of its group have left it, or at the end of
+ * The trace is walked once, each process by time; calls of all processes are put in order where they take turns. A collective is handed over when all ranks of its group have left it, or at the end of
  * the trace: what is kept meanwhile are the collectives that are under way, so that memory does not grow with the trace.
  * Ranks meet by job, group and sequence number; where calls have none, by their order within the group; sends and
  * receives by their order between two ranks.
@@ -52,11 +52,18 @@ struct snd_collective {
 
 struct snd_collective_watcher {
     void *user;
-    /* Any may be NULL. `range` is given before the collective that it is a part of. */
+    /*
+     * Any may be NULL. Collectives and `began` come in the order of time; the rest in that of time within each process, a few
+     * milliseconds ahead of them: `range` is given before the collective that it is a part of, `step` before its `began`.
+     */
     void (*done)(void *user, const struct snd_collective *collective);
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range);
     void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range);
+    /* In place of open() and close(), as snd_consumer has them; both or none. */
+    uint32_t (*kind)(void *user, const struct snd_lane *lane, const struct snd_range *shared);
+    snd_leaf_fn *leaf;
     void (*step)(void *user, uint32_t process, int64_t ns, uint64_t number);
+    void (*began)(void *user, uint32_t process); /* a step */
     /* An ALLOC, a FREE or a COUNTER of the process. */
     void (*memory)(void *user, struct snd_lane *lane, const uint64_t *words);
     /*

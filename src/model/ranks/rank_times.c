@@ -22,13 +22,19 @@ enum doing { NOTHING, COMPUTES, LOADS, COMMUNICATES, DOINGS, NOT_JUDGED };
 struct thread_state {
     uint32_t open[DOINGS]; /* ranges of each kind */
     uint8_t  doing;
+    uint8_t  leaf;     /* what its leaf under way does ... */
+    int64_t  end_ns;   /* ... and when it ends */
+    uint32_t next_end; /* thread of the process with the next leaf under way, or SONDE_NONE */
 };
 
 struct process_state {
     uint32_t threads[DOINGS]; /* that do it now */
     int64_t  at_ns, first_ns;
+    int64_t  last_ns; /* the last moment at which nothing changed */
+    uint32_t ends;    /* thread with the leaf under way that ends first; SONDE_NONE: none */
     bool     began;
-    struct { /* the range that has begun last, while it is NOT_JUDGED; lane NULL: none */
+    bool     has_begun; /* a step has, in the order of collectives */
+    struct {            /* the range that has begun last, while it is NOT_JUDGED; lane NULL: none */
         struct snd_lane *lane;
         uint32_t         place;
         uint64_t         order;
@@ -47,6 +53,8 @@ struct spent {
     int64_t  ns;
 };
 
+#define SPENT_RECENT 1024u
+
 struct maker {
     struct sonde_trace    *trace;
     struct snd_rank_times *times;
@@ -57,7 +65,9 @@ struct maker {
     struct snd_map         spent_index;
     struct spent          *spent; /* own time of each name in each process */
     uint32_t               spent_count, spent_room;
-    uint32_t               first_process; /* whose steps are the blocks */
+    uint32_t spent_recent[SPENT_RECENT]; /* of `spent`, plus one, by process and name */
+    uint8_t *by_name;                    /* enum doing that a name alone tells, plus one */
+    uint32_t first_process;              /* whose steps are the blocks */
     struct snd_rank_memory memory;
     struct step_row       *step_rows; /* if they were asked for, in the order of their begin */
     uint32_t               step_count, step_room;
@@ -74,19 +84,29 @@ static bool begins_with(struct snd_text text, const char *prefix)
     return text.length >= n && memcmp(text.bytes, prefix, n) == 0;
 }
 
-static enum doing judge(const struct maker *m, const struct snd_range *r)
+/* What the name alone tells; NOTHING: not what it is. */
+static enum doing judge_name(const struct maker *m, uint32_t number)
 {
     /* FSDP2 waits for its collectives in ranges of its own. */
     static const char *const communicating[] = {
         "c10d::", "gloo:", "nccl:", "ucc:", "mpi:", "record_param_comms", "FSDP::"
     };
-    struct snd_text name = m->trace->names.items[r->name];
+    struct snd_text name = m->trace->names.items[number];
 
     for (size_t i = 0; i < SND_COUNT_OF(communicating); i++)
         if (begins_with(name, communicating[i]))
             return COMMUNICATES;
-    if (begins_with(name, "enumerate(DataLoader)"))
-        return LOADS;
+    return begins_with(name, "enumerate(DataLoader)") ? LOADS : NOTHING;
+}
+
+static enum doing judge(const struct maker *m, const struct snd_range *r)
+{
+    uint8_t *known = &m->by_name[r->name];
+
+    if (*known == 0)
+        *known = (uint8_t)(judge_name(m, r->name) + 1);
+    if (*known > NOTHING + 1)
+        return *known - 1;
     bool is_work = r->scope == SONDE_SCOPE_FUNCTION || r->scope == SONDE_SCOPE_BACKWARD;
     return is_work && !r->api ? COMPUTES : NOTHING;
 }
@@ -112,8 +132,24 @@ static void charge_step(struct maker *m, struct process_state *p, int64_t ns)
     p->step_at_ns = ns;
 }
 
+/* What the thread does, by the ranges that are open in it. */
+static void change(struct maker *m, uint32_t thread, uint32_t process)
+{
+    struct thread_state *t = &m->threads[thread];
+    enum doing           now = NOTHING;
+
+    for (enum doing d = COMPUTES; d < DOINGS; d++)
+        if (t->open[d] > 0)
+            now = d;
+    if (t->doing != NOTHING)
+        m->states[process].threads[t->doing]--;
+    if (now != NOTHING)
+        m->states[process].threads[now]++;
+    t->doing = (uint8_t)now;
+}
+
 /* Charges the time since the process's last change to what its threads do. */
-static void advance(struct maker *m, uint32_t process, int64_t ns)
+static void charge_until(struct maker *m, uint32_t process, int64_t ns)
 {
     struct process_state *p = &m->states[process];
 
@@ -128,27 +164,97 @@ static void advance(struct maker *m, uint32_t process, int64_t ns)
     p->at_ns = ns;
 }
 
-static void change(struct maker *m, struct snd_lane *lane, enum doing kind, int by)
+/* The leaves under way that end until then end. */
+static void end_leaves(struct maker *m, uint32_t process, int64_t ns)
 {
-    struct thread_state *t = &m->threads[lane->thread];
-    enum doing           now = NOTHING;
+    struct process_state *p = &m->states[process];
 
-    t->open[kind] += (uint32_t)by;
-    for (enum doing d = COMPUTES; d < DOINGS; d++)
-        if (t->open[d] > 0)
-            now = d;
-    if (t->doing != NOTHING)
-        m->states[lane->process].threads[t->doing]--;
-    if (now != NOTHING)
-        m->states[lane->process].threads[now]++;
-    t->doing = (uint8_t)now;
+    while (p->ends != SONDE_NONE && m->threads[p->ends].end_ns <= ns) {
+        uint32_t             thread = p->ends;
+        struct thread_state *t = &m->threads[thread];
+        p->ends = t->next_end;
+        charge_until(m, process, t->end_ns);
+        t->open[t->leaf]--;
+        change(m, thread, process);
+    }
+}
+
+/* It was opened, and ends then, whatever other threads of the process do until then. */
+static void close_later(struct maker *m, uint32_t thread, uint32_t process, enum doing does,
+                        int64_t end_ns)
+{
+    struct thread_state *t = &m->threads[thread];
+    uint32_t            *at = &m->states[process].ends;
+
+    while (*at != SONDE_NONE && m->threads[*at].end_ns <= end_ns)
+        at = &m->threads[*at].next_end;
+    t->leaf = (uint8_t)does;
+    t->end_ns = end_ns;
+    t->next_end = *at;
+    *at = thread;
+}
+
+/* A moment of the process at which nothing changes: the time up to it is charged with what follows. */
+static inline void pass(struct maker *m, uint32_t process, int64_t ns)
+{
+    struct process_state *p = &m->states[process];
+
+    if (!p->began)
+        charge_until(m, process, ns);
+    p->last_ns = ns > p->last_ns ? ns : p->last_ns;
+}
+
+/* Charges what pass() has left. */
+static void catch_up(struct maker *m, uint32_t process, int64_t ns)
+{
+    struct process_state *p = &m->states[process];
+
+    if (p->began)
+        charge_until(m, process, p->last_ns > ns ? p->last_ns : ns);
+}
+
+static inline void settle(struct maker *m, uint32_t process, int64_t ns)
+{
+    if (m->states[process].ends != SONDE_NONE)
+        end_leaves(m, process, ns);
+}
+
+static void open_range(struct maker *m, uint32_t thread, uint32_t process, enum doing does,
+                       int64_t ns)
+{
+    struct thread_state *t = &m->threads[thread];
+
+    settle(m, process, ns);
+    t->open[does]++;
+    if (does <= (enum doing)t->doing) { /* most lie in one that does the same */
+        pass(m, process, ns);
+        return;
+    }
+    charge_until(m, process, ns);
+    change(m, thread, process);
+}
+
+static void close_range(struct maker *m, uint32_t thread, uint32_t process, enum doing does,
+                        int64_t ns)
+{
+    struct thread_state *t = &m->threads[thread];
+
+    settle(m, process, ns);
+    if (does < (enum doing)t->doing || t->open[does] > 1) {
+        t->open[does]--;
+        pass(m, process, ns);
+        return;
+    }
+    charge_until(m, process, ns);
+    t->open[does]--;
+    change(m, thread, process);
 }
 
 static void judge_range(struct maker *m, struct snd_lane *lane, struct snd_open_range *open)
 {
-    open->mark = judge(m, &open->range);
-    change(m, lane, open->mark, 1);
     m->states[lane->process].fresh.lane = NULL;
+    open->mark = judge(m, &open->range);
+    open_range(m, lane->thread, lane->process, open->mark, open->range.start_ns);
 }
 
 /* What a range is, its attributes tell, which follow its begin: it is judged at the next event of its process. */
@@ -173,28 +279,38 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *op
         return;
     struct process_state *p = &m->states[lane->process];
     judge_fresh(m, p);
-    advance(m, lane->process, open->range.start_ns);
     open->mark = NOT_JUDGED;
     p->fresh.lane = lane;
     p->fresh.place = (uint32_t)(open - lane->open);
     p->fresh.order = open->order;
 }
 
-static void add_spent(struct maker *m, uint32_t process, uint32_t name, int64_t ns)
+/* The entry of a name in a process, made if it is the first; SONDE_NONE: out of memory. */
+static uint32_t find_spent(struct maker *m, uint32_t process, uint32_t name)
 {
     struct snd_key key = { process, name, 0 };
-    uint32_t       at;
+    uint32_t      *recent = &m->spent_recent[(process * 31 + name) % SPENT_RECENT];
+    uint32_t       at = *recent - 1;
 
+    if (*recent > 0 && m->spent[at].process == process && m->spent[at].name == name)
+        return at;
     if (!snd_map_get(&m->spent_index, key, &at)) {
         at = m->spent_count;
         if (!snd_grow(&m->spent, &m->spent_room, at, sizeof *m->spent) ||
             !snd_map_put(&m->spent_index, key, at)) {
             m->failed = true;
-            return;
+            return SONDE_NONE;
         }
         m->spent[m->spent_count++] = (struct spent){ process, name, 0 };
     }
-    m->spent[at].ns = snd_add(m->spent[at].ns, ns);
+    *recent = at + 1;
+    return at;
+}
+
+static void add_spent(struct maker *m, uint32_t at, int64_t ns)
+{
+    if (at != SONDE_NONE)
+        m->spent[at].ns = snd_add(m->spent[at].ns, ns);
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open)
@@ -208,10 +324,51 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
         judge_range(m, lane, open);
     else
         judge_fresh(m, &m->states[lane->process]);
-    advance(m, lane->process, snd_add(r->start_ns, r->total_ns));
-    change(m, lane, open->mark, -1);
+    int64_t end_ns = snd_add(r->start_ns, r->total_ns);
+    if (r->unfinished) /* its end may be earlier than that of one that ended before it */
+        catch_up(m, lane->process, end_ns);
+    close_range(m, lane->thread, lane->process, open->mark, end_ns);
     if (open->mark == COMPUTES || open->mark == LOADS)
-        add_spent(m, lane->process, r->name, snd_sub(r->total_ns, r->child_ns));
+        add_spent(m, find_spent(m, lane->process, r->name), snd_sub(r->total_ns, r->child_ns));
+}
+
+/* A kind of leaves is what they do, in so many bits, and where the time of their name is added. */
+enum { LEAF_BITS = 2, LEAF_DOES = (1 << LEAF_BITS) - 1 };
+
+static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    struct maker *m = user;
+
+    if (m->row_of[lane->process] == SONDE_NONE)
+        return NOTHING;
+    enum doing does = judge(m, shared);
+    uint32_t   at = does == COMPUTES || does == LOADS ? find_spent(m, lane->process, shared->name)
+                                                      : 0;
+    return at == SONDE_NONE ? SONDE_NONE : at << LEAF_BITS | does;
+}
+
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_leaf *known, uint32_t kind,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
+{
+    struct maker         *m = user;
+    struct process_state *p = &m->states[lane->process];
+    enum doing            does = kind & LEAF_DOES;
+
+    (void)known, (void)above, (void)parent;
+    if (m->row_of[lane->process] == SONDE_NONE)
+        return;
+    judge_fresh(m, p);
+    if (does == COMPUTES || does == LOADS)
+        add_spent(m, kind >> LEAF_BITS, snd_sub(leaf->end_ns, leaf->start_ns));
+    settle(m, lane->process, leaf->start_ns);
+    pass(m, lane->process, leaf->start_ns);
+    if (does <= (enum doing)m->threads[lane->thread].doing) {
+        pass(m, lane->process, leaf->end_ns);
+        return;
+    }
+    open_range(m, lane->thread, lane->process, does, leaf->start_ns);
+    close_later(m, lane->thread, lane->process, does, leaf->end_ns);
 }
 
 /* What is held when it begins belongs to it. */
@@ -263,6 +420,14 @@ static struct snd_rank_row *find_step_row(const struct maker *m, uint32_t proces
     return at != SONDE_NONE ? &m->step_rows[at].row : NULL;
 }
 
+static void copy_collectives(struct snd_rank_row *row, const struct snd_rank_row *from)
+{
+    row->collectives = from->collectives;
+    row->wait_ns = from->wait_ns;
+    row->last = from->last;
+    row->late_work_ns = from->late_work_ns;
+}
+
 /* Where a program has steps, what came before the first is start-up: imports, the model, its first broadcast. */
 static void on_step(void *user, uint32_t process, int64_t ns, uint64_t number)
 {
@@ -271,9 +436,12 @@ static void on_step(void *user, uint32_t process, int64_t ns, uint64_t number)
     if (m->row_of[process] == SONDE_NONE)
         return;
     judge_fresh(m, &m->states[process]);
+    settle(m, process, ns);
     struct snd_rank_row *row = &m->times->rows[m->row_of[process]];
     if (row->steps == 0) {
+        struct snd_rank_row before = *row;
         begin_row(m, row, process);
+        copy_collectives(row, &before); /* on_began() has its turn */
         m->states[process].began = true;
         m->states[process].first_ns = m->states[process].at_ns = ns;
     }
@@ -282,6 +450,19 @@ static void on_step(void *user, uint32_t process, int64_t ns, uint64_t number)
         end_step_row(m, &m->states[process], ns);
         begin_step_row(m, process, ns, number);
     }
+}
+
+/* The same among the collectives. */
+static void on_began(void *user, uint32_t process)
+{
+    static const struct snd_rank_row none;
+    struct maker                    *m = user;
+
+    if (m->row_of[process] == SONDE_NONE)
+        return;
+    if (!m->states[process].has_begun)
+        copy_collectives(&m->times->rows[m->row_of[process]], &none);
+    m->states[process].has_begun = true;
     if (process == m->first_process) {
         if (!m->has_steps)
             snd_blocks_clear(&m->blocks);
@@ -556,6 +737,8 @@ static void finish_rows(struct maker *m)
     for (uint32_t i = 0; i < m->times->count; i++) {
         struct snd_rank_row  *row = &m->times->rows[i];
         struct process_state *p = &m->states[row->process];
+        settle(m, row->process, INT64_MAX);
+        catch_up(m, row->process, INT64_MIN);
         row->caused_ns = snd_blocks_sum(&m->blocks, i);
         row->start_ns = p->first_ns;
         row->span_ns = p->began ? snd_sub(p->at_ns, p->first_ns) : 0;
@@ -606,6 +789,7 @@ static void release(struct maker *m)
     free(m->threads);
     free(m->states);
     free(m->row_of);
+    free(m->by_name);
     free(m->spent);
     free(m->step_rows);
     snd_rank_memory_release(&m->memory);
@@ -621,7 +805,10 @@ enum sonde_status snd_rank_times_make(struct sonde_trace *trace, bool by_step,
                                               .done = on_done,
                                               .open = on_open,
                                               .close = on_close,
+                                              .kind = on_kind,
+                                              .leaf = on_leaf,
                                               .step = on_step,
+                                              .began = on_began,
                                               .memory = on_memory };
     enum sonde_status             status = SONDE_OK;
 
@@ -629,10 +816,13 @@ enum sonde_status snd_rank_times_make(struct sonde_trace *trace, bool by_step,
     m.times = calloc(1, sizeof *m.times);
     m.threads = calloc((size_t)trace->thread_count + 1, sizeof *m.threads);
     m.states = calloc((size_t)trace->process_count + 1, sizeof *m.states);
+    m.by_name = calloc((size_t)trace->names.count + 1, sizeof *m.by_name);
     m.failed = !snd_rank_memory_init(&m.memory, trace) || !m.times || !m.threads || !m.states ||
-               !make_rows(&m);
-    for (uint32_t i = 0; m.states && i < trace->process_count; i++)
-        m.states[i].step = SONDE_NONE;
+               !m.by_name || !make_rows(&m);
+    for (uint32_t i = 0; m.states && i < trace->process_count; i++) {
+        m.states[i].step = m.states[i].ends = SONDE_NONE;
+        m.states[i].last_ns = INT64_MIN;
+    }
     if (!m.failed && m.times->count > 0) /* a process alone is no job: not walked for it */
         status = snd_collectives_walk(trace, &m.times->groups, &watcher, err);
     m.failed |= m.memory.failed;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/data/map.h"
+#include "base/data/sort.h"
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
 #include "model/summary/ledger.h"
@@ -26,12 +27,22 @@ struct sampled {
     int64_t first_ns, last_ns;
 };
 
+/* An end of an arrow that may cross processes. */
+struct flow {
+    int64_t        ns;
+    uint32_t       order;
+    struct snd_key key;
+};
+
 struct sonde_summary {
     struct sonde_trace         *trace;
     struct sonde_summary_totals totals;
     struct sonde_thread_row    *threads;
     struct snd_steps            steps;
-    struct snd_map              links;     /* arrows with one end so far: which */
+    struct snd_map              links; /* arrows with one end so far: which */
+    struct flow                *flows; /* arrows between processes, not yet in order */
+    uint32_t                    flow_count, flow_room;
+    const struct snd_assembly  *assembly;
     struct snd_map              held;      /* (device, process, address) of what is allocated */
     uint64_t                    unmatched; /* frees of what was not */
     uint64_t                    compiled;  /* runs of inductor's code in a module, undivided */
@@ -185,20 +196,59 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
 }
 
 /* An id may be used again after both of its ends were seen. */
-static void add_link(struct sonde_summary *s, const struct snd_lane *lane, const uint64_t *words)
+static void match_link(struct sonde_summary *s, struct snd_key here)
 {
-    bool arrives = SND_HIGH(words[1]) & 1;
-    /* Arrows of the user may cross processes; those of probes are numbered in each. */
-    uint32_t       scope = SND_LOW(words[1]) == SND_LINK_FLOW ? SONDE_NONE : lane->process;
-    struct snd_key here = { SND_PAIR(SND_LOW(words[1]), scope), words[2], arrives };
-    struct snd_key there = here;
+    struct snd_key there = { here.a, here.b, !here.c };
 
-    s->totals.links++;
-    there.c = !arrives;
     if (snd_map_remove(&s->links, there))
         return;
     if (s->links.count < LINKS_MAX)
         s->out_of_memory |= !snd_map_put(&s->links, here, 0);
+}
+
+static void add_link(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
+                     const uint64_t *words)
+{
+    /* Arrows of the user may cross processes; those of probes are numbered in each. */
+    bool           crosses = SND_LOW(words[1]) == SND_LINK_FLOW;
+    struct snd_key here = { SND_PAIR(SND_LOW(words[1]), crosses ? SONDE_NONE : lane->process),
+                            words[2], SND_HIGH(words[1]) & 1 };
+
+    s->totals.links++;
+    if (!crosses || !s->assembly->by_process) {
+        match_link(s, here);
+    } else if (snd_grow(&s->flows, &s->flow_room, s->flow_count, sizeof *s->flows)) {
+        s->flows[s->flow_count] = (struct flow){ ns, s->flow_count, here };
+        s->flow_count++;
+    } else {
+        s->out_of_memory = true;
+    }
+}
+
+static int compare_flows(const void *a, const void *b)
+{
+    const struct flow *x = a, *y = b;
+
+    return SND_ORDER(SND_RISING(x->ns, y->ns), SND_RISING(x->order, y->order));
+}
+
+/* Where processes take turns, their arrows are put in order. */
+static void on_settled(void *user, int64_t ns)
+{
+    struct sonde_summary *s = user;
+
+    (void)ns;
+    snd_sort(s->flows, s->flow_count, sizeof *s->flows, compare_flows);
+    for (uint32_t i = 0; i < s->flow_count; i++)
+        match_link(s, s->flows[i].key);
+    s->flow_count = 0;
+}
+
+static void on_begin(void *user, struct snd_assembly *assembly)
+{
+    struct sonde_summary *s = user;
+
+    s->assembly = assembly;
 }
 
 static void add_sample(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
@@ -237,7 +287,7 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         s->out_of_memory |= !snd_steps_add(&s->steps, lane->process, words[1], ns);
         break;
     case SND_EV_LINK:
-        add_link(s, lane, words);
+        add_link(s, lane, ns, words);
         break;
     default:
         break; /* gaps are in the ledger */
@@ -346,6 +396,8 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
     s->trace = trace;
     s->consumer = (struct snd_consumer){ .user = s,
                                          .flops = SONDE_FLOPS_FULL,
+                                         .begin = on_begin,
+                                         .settled = on_settled,
                                          .close = on_close,
                                          .memory = on_memory,
                                          .other = on_other,
@@ -432,6 +484,7 @@ void sonde_summary_free(struct sonde_summary *s)
     free(s->divided);
     free(s->sampled);
     snd_map_release(&s->links);
+    free(s->flows);
     snd_map_release(&s->held);
     free(s);
 }

@@ -5,6 +5,9 @@
  * A chunk is opened when the merge reaches its first event and closed after its last, so that
  * only chunks that overlap in time are open, each with a small window. A thread's next chunk
  * waits for its present one to end, whatever the clock says: the order within a thread holds.
+ *
+ * Where the visitor has `settled`, time is cut into stretches, and within each one process follows the other: the same
+ * heap, by stretch, process, time. A process then runs through hundreds of events before the next one is looked at.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,12 +40,28 @@ struct merge {
     uint32_t           count, next; /* entries: how many, which is to be opened next */
     struct stream    **heap;
     uint32_t           heap_count, heap_room;
+    bool               by_process; /* within a stretch */
+    int64_t            stretch;    /* that is under way */
 };
+
+static int64_t stretch_of(int64_t ns)
+{
+    return ns / SND_STRETCH_NS - (ns % SND_STRETCH_NS < 0);
+}
+
+static int64_t stretch_begin(int64_t stretch)
+{
+    return stretch > INT64_MAX / SND_STRETCH_NS ? INT64_MAX : stretch * SND_STRETCH_NS;
+}
 
 /* -------------------------------------------------------------------- heap */
 
-static bool is_before(const struct stream *a, const struct stream *b)
+static bool is_before(const struct merge *m, const struct stream *a, const struct stream *b)
 {
+    if (m->by_process && a->place.process != b->place.process) {
+        int64_t x = stretch_of(a->ns), y = stretch_of(b->ns);
+        return x != y ? x < y : a->place.process < b->place.process;
+    }
     return a->ns != b->ns ? a->ns < b->ns : a->entry < b->entry;
 }
 
@@ -51,7 +70,7 @@ static void sift_down(struct merge *m, uint32_t i)
     for (;;) {
         uint32_t least = i;
         for (uint32_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->heap_count; child++)
-            if (is_before(m->heap[child], m->heap[least]))
+            if (is_before(m, m->heap[child], m->heap[least]))
                 least = child;
         if (least == i)
             return;
@@ -68,7 +87,7 @@ static bool push(struct merge *m, struct stream *s)
         return false;
     uint32_t i = m->heap_count++;
     m->heap[i] = s;
-    for (; i > 0 && is_before(m->heap[i], m->heap[(i - 1) / 2]); i = (i - 1) / 2) {
+    for (; i > 0 && is_before(m, m->heap[i], m->heap[(i - 1) / 2]); i = (i - 1) / 2) {
         m->heap[i] = m->heap[(i - 1) / 2];
         m->heap[(i - 1) / 2] = s;
     }
@@ -354,16 +373,38 @@ static bool run_below(struct merge *m, struct stream *s, uint64_t until)
     return good && !w->visitor->stop;
 }
 
+/* The time at which something of this process that is next at `ns` comes before the stream. */
+static int64_t stays_until(const struct merge *m, const struct stream *s,
+                           const struct snd_process *process, int64_t ns)
+{
+    if (!m->by_process || process == s->place.process)
+        return ns;
+    int64_t stretch = stretch_of(ns);
+    return stretch_begin(stretch_of(s->ns) < stretch ? stretch : stretch + 1);
+}
+
+static int64_t run_until(const struct merge *m, const struct stream *s)
+{
+    const struct snd_process *processes = m->walker->trace->processes;
+    int64_t                   until = INT64_MAX;
+
+    if (m->next < m->count)
+        until = stays_until(m, s, &processes[m->entries[m->next].process],
+                            m->entries[m->next].first_ns);
+    for (uint32_t i = 1; i < 3 && i < m->heap_count; i++) {
+        int64_t other = stays_until(m, s, m->heap[i]->place.process, m->heap[i]->ns);
+        until = other < until ? other : until;
+    }
+    return until;
+}
+
 /* Delivers from the first stream while it stays first; false when its chunk is at its end. */
 static bool run_first(struct merge *m)
 {
     struct stream     *s = m->heap[0];
     struct snd_walker *w = m->walker;
-    int64_t            until = m->next < m->count ? m->entries[m->next].first_ns : INT64_MAX;
+    int64_t            until = run_until(m, s);
 
-    for (uint32_t i = 1; i < 3 && i < m->heap_count; i++)
-        if (m->heap[i]->ns < until)
-            until = m->heap[i]->ns;
     uint64_t until_raw = snd_scale_raw_before(&s->place.process->scale, until);
     do {
         bool good = s->place.span_end != 0 ? snd_deliver_end(w, &s->place)
@@ -375,17 +416,38 @@ static bool run_first(struct merge *m)
     return true;
 }
 
+/* Whether the next entry has to be open before the first stream goes on. */
+static bool is_due(const struct merge *m)
+{
+    if (m->next == m->count || m->heap_count == 0)
+        return m->next < m->count;
+    int64_t first_ns = m->entries[m->next].first_ns, ns = m->heap[0]->ns;
+    return m->by_process ? stretch_of(first_ns) <= stretch_of(ns) : first_ns <= ns;
+}
+
+static void settle(struct merge *m)
+{
+    struct snd_visitor *v = m->walker->visitor;
+    int64_t             stretch = stretch_of(m->heap[0]->ns);
+
+    if (stretch <= m->stretch)
+        return;
+    m->stretch = stretch;
+    v->settled(v->user, stretch_begin(stretch));
+}
+
 static enum sonde_status run(struct merge *m, struct sonde_error *err)
 {
     enum sonde_status status = SONDE_OK;
 
     while (status == SONDE_OK && !m->walker->visitor->stop &&
            (m->heap_count > 0 || m->next < m->count)) {
-        if (m->next < m->count &&
-            (m->heap_count == 0 || m->entries[m->next].first_ns <= m->heap[0]->ns)) {
+        if (is_due(m)) {
             status = open_entry(m, m->next++, err);
             continue;
         }
+        if (m->by_process)
+            settle(m);
         bool alive = run_first(m);
         if (!alive) {
             end_stream(m, m->heap[0]);
@@ -403,13 +465,16 @@ static enum sonde_status run(struct merge *m, struct sonde_error *err)
 
 enum sonde_status snd_walk_merged(struct snd_walker *walker, struct sonde_error *err)
 {
-    struct merge      m = { .walker = walker };
-    enum sonde_status status;
+    struct snd_visitor *v = walker->visitor;
+    struct merge        m = { .walker = walker, .by_process = v->settled, .stretch = INT64_MIN };
+    enum sonde_status   status;
 
     if (list_entries(&m))
         status = run(&m, err);
     else
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the chunks of the trace");
+    if (v->settled && status == SONDE_OK && !v->stop)
+        v->settled(v->user, INT64_MAX);
     while (m.heap_count > 0)
         free_stream(m.heap[--m.heap_count]);
     free(m.heap);

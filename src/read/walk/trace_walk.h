@@ -3,7 +3,8 @@
  * read/walk/trace_walk.h - all events of a trace, handed to a visitor.
  *
  * By thread: chunk after chunk in the order in which they came into use; the fastest.
- * By time: chunks merged on the trace's axis (merge.c); only those that overlap are open.
+ * By time: chunks merged on the trace's axis (merge.c); only those that overlap are open. A visitor that has `settled` does with the
+ * order of time within each process: they take turns, each for a stretch of time, so that few events have to be compared.
  *
  * In both, the events of one thread come in order, their times never fall, what is older than
  * a schedule's warm-up is left out, and where a chunk is damaged the visitor is handed a gap
@@ -16,6 +17,9 @@
 
 #include "read/file/cursor.h"
 #include "read/reader.h"
+
+/* Long enough for hundreds of ranges of a process, short enough that few collectives of a job are kept meanwhile. */
+#define SND_STRETCH_NS ((int64_t)1 << 22)
 
 /* A CALL or SPAN that has its duration in it: a range without anything inside. */
 struct snd_leaf {
@@ -57,6 +61,11 @@ struct snd_visitor {
      * was done, and is in no order.
      */
     void (*device)(void *user, uint32_t process, const struct snd_device_work *work);
+    /*
+     * May be NULL, else a walk by time is by process within each stretch of time (SND_STRETCH_NS). Called between stretches, and
+     * at the end (INT64_MAX): what comes from now on is of `ns` or later.
+     */
+    void (*settled)(void *user, int64_t ns);
     void *user;
     bool  stop;
     bool  leaf_in_order;
