@@ -232,14 +232,14 @@ static int add_entry(const char *path, const struct stat *is, int kind, struct F
     return remove(path);
 }
 
-static void try_folder(struct sonde_trace *trace, const char *format)
+static void try_folder(struct sonde_trace *trace, const char *format, int form)
 {
     const char *folder = scratch_path("folder");
 
     folder_digest = 0;
     enum sonde_status status = sonde_export_folder(trace, format, NULL, folder, NULL);
     nftw(folder, add_entry, 8, FTW_DEPTH | FTW_PHYS);
-    note("export", format, 0, status, folder_digest);
+    note("export", format, form, status, folder_digest);
 }
 
 /* Plain, and with each option that some format takes; the others say so. */
@@ -268,7 +268,7 @@ static void try_exports(struct sonde_trace *trace)
         if (strcmp(exporter->name, "html") == 0)
             try_page(trace);
         else if (sonde_exporter_is_folder(exporter->name))
-            try_folder(trace, exporter->name);
+            try_folder(trace, exporter->name, 0);
         else
             try_export(trace, exporter->name);
     }
@@ -368,7 +368,7 @@ static void try_events(struct sonde_trace *trace)
     sonde_events_free(events);
     for (uint32_t type = 0; type < 2; type++) {
         assert_int_equal(sonde_timeline_new(trace, type, SONDE_NONE, &timeline, NULL), SONDE_OK);
-        for (int format = SONDE_TIMELINE_JSON; format <= SONDE_TIMELINE_RAW; format++) {
+        for (int format = SONDE_TIMELINE_JSON; format <= SONDE_TIMELINE_HTML; format++) {
             uint32_t          digest = 0;
             struct sonde_sink sink = { add, &digest };
             enum sonde_status status = sonde_timeline_write(trace, timeline,
@@ -378,6 +378,55 @@ static void try_events(struct sonde_trace *trace)
         }
         sonde_timeline_free(timeline);
     }
+}
+
+/* The same rows in batches, of every column. */
+static void try_scans(struct sonde_trace *trace)
+{
+    const struct sonde_table_column *column;
+    const char                      *name;
+
+    for (size_t i = 0; (name = sonde_table_name(i)) != NULL; i++) {
+        struct sonde_table_scan *scan;
+        struct sonde_table      *batch = NULL;
+        uint32_t                 digest = 0;
+        enum sonde_status        status = sonde_table_scan_new(trace, name, NULL, &scan, NULL);
+        while (status == SONDE_OK &&
+               (status = sonde_table_scan_next(scan, &batch, NULL)) == SONDE_OK && batch) {
+            for (size_t k = 0; (column = sonde_table_column(batch, k)) != NULL; k++)
+                digest = digest * 31 + digest_of_column(batch, column);
+            sonde_table_free(batch);
+        }
+        note("scan", name, 0, status, digest);
+        sonde_table_scan_free(scan);
+    }
+}
+
+/* What a check of the file counts; and what the packed one, read again, has as operators and events. */
+static void try_packed(const char *file)
+{
+    struct sonde_check  found_in;
+    const char         *packed = scratch_path("packed");
+    uint32_t            digests[2] = { 0 };
+    enum sonde_status   status = sonde_check(file, &found_in, NULL);
+    struct sonde_trace *trace;
+
+    const uint64_t counts[] = { found_in.files,   found_in.chunks,         found_in.events,
+                                found_in.records, found_in.damaged_chunks, found_in.unknown_events,
+                                found_in.closed };
+    note("file", "check", 0, status, snd_crc32c(0, counts, sizeof counts));
+    status = sonde_pack(file, packed, 1, NULL);
+    if (status == SONDE_OK) {
+        struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+        const struct sonde_sink     sinks[] = { { add, &digests[0] }, { add, &digests[1] } };
+        trace = scratch_open(packed);
+        assert_int_equal(sonde_report(trace, &options, &sinks[0], NULL), SONDE_OK);
+        assert_int_equal(sonde_export(trace, "json", NULL, &sinks[1], NULL), SONDE_OK);
+        sonde_trace_close(trace);
+        nftw(packed, add_entry, 8, FTW_DEPTH | FTW_PHYS);
+    }
+    note("packed", "ops", 0, status, digests[0]);
+    note("packed", "json", 0, status, digests[1]);
 }
 
 /* With the trace before it, as two runs of A and one of B. */
@@ -416,7 +465,10 @@ static void try_trace(const char *name, uint32_t n, struct sonde_trace **before)
         try_view(trace, view);
     try_parts(trace);
     try_exports(trace);
+    try_folder(trace, "chrome", 20);
     try_tables(trace);
+    try_scans(trace);
+    try_packed(scratch_path(file));
     try_events(trace);
     try_averages(trace);
     if (!getenv("SONDE_TEST_SLOW")) /* where the one before it is another */
