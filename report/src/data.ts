@@ -62,6 +62,8 @@ export interface Highlight {
   text: string;
   detail: string;
   link: string;
+  /** The pattern of advice that says the same, if there is one. */
+  advice?: string;
 }
 
 export interface Head {

@@ -72,24 +72,26 @@ class Page {
       (view) => !this.has(view, "elsewhere") && !filled.includes(view),
     );
     const tables = filled.filter((view) => !this.has(view, "part"));
+    const drawn: [there: boolean, hash: string, title: string][] = [
+      [this.lanes.some((lane) => lane.rows.length > 0 || lane.series), "timeline", "Timeline"],
+      [this.trace.trees.some((tree) => tree.name.length > 0), "flame", "Flame graph"],
+    ];
+    const links = (there: boolean): HTMLElement[] =>
+      drawn.filter((part) => part[0] === there).map(([, hash, title]) => link(hash, title));
+    const absent = [
+      ...links(false),
+      ...empty.map((view) => link(`table/${view}`, this.views.get(view)![0].title)),
+    ];
     byId("nav").replaceChildren(
       link("summary", "Summary"),
       ...this.comparison().map(([hash, title]) => link(hash, title)),
-      link("timeline", "Timeline"),
-      link("flame", "Flame graph"),
+      ...links(true),
       ...this.optionalParts().map(([hash, title]) => link(hash, title)),
       link("matches", "Search"),
-      el("h2", {}, "Tables"),
+      ...(tables.length > 0 ? [el("h2", {}, "Tables")] : []),
       ...tables.map((view) => link(`table/${view}`, this.views.get(view)![0].title)),
-      ...(empty.length > 0
-        ? [
-            el(
-              "details",
-              {},
-              el("summary", {}, "Not recorded"),
-              ...empty.map((view) => link(`table/${view}`, this.views.get(view)![0].title)),
-            ),
-          ]
+      ...(absent.length > 0
+        ? [el("details", {}, el("summary", {}, "Not recorded"), ...absent)]
         : []),
       el("p.version", {}, `sonde ${this.trace.head.version}`),
     );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The first part: what ran, what is worth knowing, what is missing. */
-import type { Trace, View } from "./data";
+import type { Cell, Trace, View } from "./data";
 import { el, type Part } from "./dom";
 import * as format from "./format";
 import { cellOf, columnAt, numberOf, totalOf, viewOf } from "./reader";
@@ -36,9 +36,15 @@ function advice(view: View | undefined): HTMLElement | null {
   );
 }
 
-function highlights(trace: Trace): HTMLElement {
+/** What else is worth knowing: nothing that the advice above says already. */
+function highlights(trace: Trace, summary: View | undefined): HTMLElement | null {
+  const table = summary?.sections.find((section) => section.key === "advice");
+  const advised = new Set(table?.rows.map((row) => cellOf(table, row, "name")));
   const list = el("ol.highlights");
-  for (const highlight of trace.head.highlights)
+  const isLayered = viewOf(trace, "layers") !== undefined; // whose ranges are runs and their warm-up
+  for (const highlight of trace.head.highlights.filter(
+    (one) => !advised.has(one.advice ?? null) && !(isLayered && one.link === "table/ops"),
+  ))
     list.append(
       el(
         "li",
@@ -47,6 +53,7 @@ function highlights(trace: Trace): HTMLElement {
         el("p", {}, highlight.detail),
       ),
     );
+  if (list.childElementCount === 0 && (advised.size > 0 || isLayered)) return null;
   if (list.childElementCount === 0)
     list.append(
       el(
@@ -92,88 +99,239 @@ function ledger(view: View | undefined): HTMLElement {
 const plural = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
-const MOST = 8; // functions and lines of the first screen
+const MOST = 8; // functions, lines, allocators of the first screen
 
-/**
- * Of a trace with samples: where its time goes, by function and by line, as those views have it.
- */
-function sampled(
-  trace: Trace,
-  name: "functions" | "lines",
+/** One bar: its share of the whole in per cent, and the numbers beside it. */
+interface Bar {
+  name: string;
+  title: string;
+  share: number;
+  amount: string;
+  count: string;
+  self: number;
+}
+
+/** A section of bars, the longest of which has the full width; none: no section. */
+function barSection(
+  key: string,
   heading: string,
+  bars: Bar[],
   link: string,
   hint: string,
 ): HTMLElement | null {
-  const view = viewOf(trace, name);
-  if (!view || columnAt(view, "self_share") < 0) return null;
-  const rows = [...view.rows]
-    .sort((a, b) => numberOf(view, b, "self_ns") - numberOf(view, a, "self_ns"))
-    .slice(0, MOST)
-    .filter((row) => numberOf(view, row, "self_ns") > 0);
-  if (rows.length === 0) return null;
-  const most = numberOf(view, rows[0], "self_share") || 1;
-  const list = el("ol.bars.sampled", { "data-view": name });
-  for (const row of rows) {
-    const [file, line, text] = ["file", "line", "source"].map((key) => cellOf(view, row, key));
-    const place = `${String(file ?? "")
-      .split("/")
-      .pop()}${Number(line) > 0 ? `:${Number(line)}` : ""}`;
-    const shown =
-      name === "lines" && typeof text === "string"
-        ? `${place}  ${text.trim()}`
-        : `${String(cellOf(view, row, "function"))}  ${place}`;
-    const bar = el("div.fill");
-    bar.style.width = `${(100 * numberOf(view, row, "self_share")) / most}%`;
+  bars = bars.filter((bar) => bar.share >= 0.005); // what is 0.00% of it is none
+  if (bars.length === 0) return null;
+  const most = Math.max(1e-9, ...bars.map((bar) => bar.share));
+  const list = el("ol.bars", { "data-view": key });
+  for (const bar of bars) {
+    const fill = el("div.fill");
+    fill.style.width = `${(100 * bar.share) / most}%`;
     list.append(
       el(
         "li",
-        { "data-self": numberOf(view, row, "self_ns") },
-        el("span.name", { title: `${shown} (${String(file ?? "")})` }, shown),
-        el("span.track", { "aria-hidden": "true" }, bar),
-        el("span.value", {}, format.share(numberOf(view, row, "self_share"))),
-        el("span.value.wide", {}, format.timeNs(numberOf(view, row, "self_ns"))),
-        el("span.value.wide", {}, plural(numberOf(view, row, "samples"), "sample")),
+        { "data-self": bar.self },
+        el("span.name", { title: bar.title }, bar.name),
+        el("span.track", { "aria-hidden": "true" }, fill),
+        el("span.value", {}, format.share(bar.share)),
+        el("span.value.wide", {}, bar.amount),
+        el("span.value.wide", {}, bar.count),
       ),
     );
   }
   return el(
     "section",
-    { "aria-labelledby": `hot-${name}` },
-    el("h2", { id: `hot-${name}` }, heading),
+    { "aria-labelledby": `hot-${key}` },
+    el("h2", { id: `hot-${key}` }, heading),
     list,
     el("p.hint", {}, el("a", { href: `#${link}` }, hint)),
   );
 }
 
-/** The ranges with most self time, as bars. */
-function hottest(view: View | undefined): HTMLElement | null {
-  if (!view || view.rows.length === 0) return null;
-  const at = (key: string): number => view.columns.findIndex((column) => column.key === key);
-  const [name, share, self, count] = ["name", "self_percent", "self_ns", "count"].map(at);
-  const most = Math.max(1e-9, ...view.rows.map((row) => Number(row[share]) || 0));
-  const list = el("ol.bars");
+/** The rows with most of `key`, greatest first; none that has nothing of it. */
+const greatest = (view: View, key: string, count = MOST): Cell[][] =>
+  [...view.rows]
+    .sort((a, b) => numberOf(view, b, key) - numberOf(view, a, key))
+    .slice(0, count)
+    .filter((row) => numberOf(view, row, key) > 0);
+
+/** "heap.c:7", or the file alone; built-in functions have none. */
+function placeOf(view: View, row: Cell[]): string {
+  const [file, line] = ["file", "line"].map((key) => cellOf(view, row, key));
+  const name = String(file ?? "")
+    .split("/")
+    .pop()!;
+  return name === "~" ? "" : `${name}${Number(line) > 0 ? `:${Number(line)}` : ""}`;
+}
+
+/** The function and its place, and for the mouse the whole path. */
+function nameOf(view: View, row: Cell[]): { name: string; title: string } {
+  const name = `${String(cellOf(view, row, "function") || "(not known)")}  ${placeOf(view, row)}`;
+  return {
+    name: name.trim(),
+    title: `${name.trim()} (${String(cellOf(view, row, "file") ?? "")})`,
+  };
+}
+
+/** Of a trace with samples: where its time goes, by function, as that view has it. */
+function sampledFunctions(trace: Trace): HTMLElement | null {
+  const view = viewOf(trace, "functions");
+  if (!view || columnAt(view, "self_share") < 0) return null;
+  const bars = greatest(view, "self_ns").map(
+    (row): Bar => ({
+      ...nameOf(view, row),
+      share: numberOf(view, row, "self_share"),
+      amount: format.timeNs(numberOf(view, row, "self_ns")),
+      count: plural(numberOf(view, row, "samples"), "sample"),
+      self: numberOf(view, row, "self_ns"),
+    }),
+  );
+  return barSection(
+    "functions",
+    "Functions with most time of their own, by samples",
+    bars,
+    "flame/samples",
+    "Flame graph of all samples",
+  );
+}
+
+/** Likewise by line. Several functions may share one: a comprehension and the function around it. */
+function sampledLines(trace: Trace): HTMLElement | null {
+  const view = viewOf(trace, "lines");
+  if (!view || columnAt(view, "self_share") < 0) return null;
+  const lines = new Map<string, Bar & { samples: number }>();
   for (const row of view.rows) {
-    const part = Number(row[share]) || 0;
-    const bar = el("div.fill");
-    bar.style.width = `${(100 * part) / most}%`;
-    list.append(
-      el(
-        "li",
-        {},
-        el("span.name", { title: String(row[name]) }, String(row[name])),
-        el("span.track", { "aria-hidden": "true" }, bar),
-        el("span.value", {}, format.share(row[share] as number | null)),
-        el("span.value.wide", {}, format.timeNs(row[self] as number)),
-        el("span.value.wide", {}, plural(Number(row[count]), "call")),
-      ),
-    );
+    const [file, line, text] = ["file", "line", "source"].map((key) => cellOf(view, row, key));
+    const key = Number(line) > 0 ? JSON.stringify([file, line]) : JSON.stringify(row);
+    const bar = lines.get(key);
+    if (bar) {
+      bar.share += numberOf(view, row, "self_share");
+      bar.self += numberOf(view, row, "self_ns");
+      // Those of the inner function are among those of the outer one.
+      bar.samples = Math.max(bar.samples, numberOf(view, row, "samples"));
+      continue;
+    }
+    const { name, title } = nameOf(view, row);
+    const shown = typeof text === "string" ? `${placeOf(view, row)}  ${text.trim()}` : name;
+    lines.set(key, {
+      name: shown,
+      title: typeof text === "string" ? `${shown} (${String(file ?? "")})` : title,
+      share: numberOf(view, row, "self_share"),
+      amount: "",
+      count: "",
+      self: numberOf(view, row, "self_ns"),
+      samples: numberOf(view, row, "samples"),
+    });
   }
-  return el(
-    "section",
-    { "aria-labelledby": "hottest" },
-    el("h2", { id: "hottest" }, "Most time of their own"),
-    list,
-    el("p.hint", {}, el("a", { href: "#table/ops" }, "All operators and ranges")),
+  const bars = [...lines.values()]
+    .filter((bar) => bar.self > 0)
+    .sort((a, b) => b.self - a.self)
+    .slice(0, MOST)
+    .map((bar) => ({
+      ...bar,
+      amount: format.timeNs(bar.self),
+      count: plural(bar.samples, "sample"),
+    }));
+  return barSection(
+    "lines",
+    "Lines with most time of their own, by samples",
+    bars,
+    "source",
+    "The source, with the time of each line",
+  );
+}
+
+/** Functions of Python whose calls were counted, each with its own time. */
+function countedFunctions(trace: Trace): HTMLElement | null {
+  const view = viewOf(trace, "functions");
+  if (!view || columnAt(view, "calls") < 0) return null;
+  const whole = Number(totalOf(view, "self_ns") ?? 0);
+  const bars = greatest(view, "self_ns").map(
+    (row): Bar => ({
+      ...nameOf(view, row),
+      share: (100 * numberOf(view, row, "self_ns")) / Math.max(1, whole),
+      amount: format.timeNs(numberOf(view, row, "self_ns")),
+      count: plural(numberOf(view, row, "calls"), "call"),
+      self: numberOf(view, row, "self_ns"),
+    }),
+  );
+  return barSection(
+    "counted",
+    "Functions with most time of their own, waiting included",
+    bars,
+    "table/functions",
+    "All functions",
+  );
+}
+
+/** Who holds the heap at its peak, by function and line: the share is of the peak of that memory. */
+function allocators(trace: Trace): HTMLElement | null {
+  const view = viewOf(trace, "heap-functions");
+  if (!view) return null;
+  const heapOf = (row: Cell[]): string =>
+    JSON.stringify([cellOf(view, row, "process"), cellOf(view, row, "memory")]);
+  const peaks = new Map<string, number>();
+  for (const row of view.rows)
+    peaks.set(heapOf(row), (peaks.get(heapOf(row)) ?? 0) + numberOf(view, row, "peak_bytes"));
+  const bars = greatest(view, "peak_bytes").map((row): Bar => {
+    const { name, title } = nameOf(view, row);
+    const isMapped = cellOf(view, row, "memory") === "mapped";
+    return {
+      name: isMapped ? `${name} (mapped)` : name,
+      title,
+      share: (100 * numberOf(view, row, "peak_bytes")) / Math.max(1, peaks.get(heapOf(row))!),
+      amount: format.bytes(numberOf(view, row, "peak_bytes")),
+      count: plural(numberOf(view, row, "allocations"), "allocation"),
+      self: numberOf(view, row, "peak_bytes"),
+    };
+  });
+  return barSection(
+    "heap-functions",
+    "Who holds the heap at its peak",
+    bars,
+    "table/heap-functions",
+    "All allocators, with what they call",
+  );
+}
+
+/** The layers that `sonde layers` measured, without their warm-up, slowest first. */
+function layers(trace: Trace): HTMLElement | null {
+  const view = viewOf(trace, "layers");
+  if (!view) return null;
+  const bars = greatest(view, "time_ns", 10).map((row): Bar => {
+    const name = `layer ${String(cellOf(view, row, "layer"))}  ${String(cellOf(view, row, "name") ?? "")}`;
+    return {
+      name: name.trim(),
+      title: name.trim(),
+      share: numberOf(view, row, "time_percent"),
+      amount: format.timeNs(numberOf(view, row, "time_ns")),
+      count: plural(numberOf(view, row, "count"), "run"),
+      self: numberOf(view, row, "time_ns"),
+    };
+  });
+  return barSection("layers", "Slowest layers", bars, "table/layers", "All layers");
+}
+
+/** The ranges with most self time. */
+function hottest(view: View | undefined): HTMLElement | null {
+  if (!view) return null;
+  const bars = view.rows
+    .filter((row) => numberOf(view, row, "self_ns") > 0)
+    .map(
+      (row): Bar => ({
+        name: String(cellOf(view, row, "name")),
+        title: String(cellOf(view, row, "name")),
+        share: numberOf(view, row, "self_percent"),
+        amount: format.timeNs(numberOf(view, row, "self_ns")),
+        count: plural(numberOf(view, row, "count"), "call"),
+        self: numberOf(view, row, "self_ns"),
+      }),
+    );
+  return barSection(
+    "summary",
+    "Most time of their own",
+    bars,
+    "table/ops",
+    "All operators and ranges",
   );
 }
 
@@ -197,6 +355,15 @@ function about(summary: View | undefined): HTMLElement | null {
   );
 }
 
+/** What ran: of a job the program, not one of its ranks; of measured layers their model. */
+function titleOf(trace: Trace): string {
+  const layers = viewOf(trace, "layers");
+  const model = layers ? totalOf(layers, "model_name") : null;
+  const title = trace.head.processes[0]?.title ?? "";
+  const isJob = trace.head.processes.length > 1;
+  return String(model || (isJob ? title.replace(/^rank \d+: /, "") : title) || "Summary");
+}
+
 export function summaryPart(trace: Trace): Part {
   const summary = find(trace, "summary");
   const totals = summary ? totalsList(summary.totals, summary.microseconds) : null;
@@ -204,29 +371,14 @@ export function summaryPart(trace: Trace): Part {
     element: el(
       "section.summary",
       { "aria-labelledby": "summary-title" },
-      el(
-        "header.part",
-        {},
-        el("h1", { id: "summary-title" }, trace.head.processes[0]?.title || "Summary"),
-        about(summary),
-      ),
+      el("header.part", {}, el("h1", { id: "summary-title" }, titleOf(trace)), about(summary)),
       advice(summary),
-      highlights(trace),
-      hottest(summary),
-      sampled(
-        trace,
-        "functions",
-        "Functions with most time of their own, by samples",
-        "flame/samples",
-        "Flame graph of all samples",
-      ),
-      sampled(
-        trace,
-        "lines",
-        "Lines with most time of their own, by samples",
-        "source",
-        "The source, with the time of each line",
-      ),
+      highlights(trace, summary),
+      layers(trace) ?? hottest(summary),
+      allocators(trace),
+      sampledFunctions(trace),
+      sampledLines(trace),
+      countedFunctions(trace),
       totals
         ? el(
             "section",

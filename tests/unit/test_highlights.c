@@ -54,7 +54,7 @@ static void slow_steps(void **state)
     assert_string_equal(h->text, "1 of 5 steps takes at least twice as long as the median step");
     h = tell(none, 5, &found);
     assert_non_null(h);
-    assert_string_equal(h->text, "5 steps of 10.000ms each; none takes twice as long");
+    assert_string_equal(h->text, "5 steps of 10.000ms in the median; none takes twice as long");
     assert_null(tell(few, 2, &found));
 }
 

@@ -228,6 +228,8 @@ static void put_highlights(const struct snd_highlights *highlights, struct snd_j
         snd_json_text(json, "text", highlights->items[i].text);
         snd_json_text(json, "detail", highlights->items[i].detail);
         snd_json_text(json, "link", highlights->items[i].link);
+        if (highlights->items[i].advice)
+            snd_json_text(json, "advice", highlights->items[i].advice);
         snd_json_end(json);
     }
     snd_json_end(json);

@@ -47,22 +47,28 @@ const char *snd_spot_short(const struct snd_spot *spot, char text[static SND_SPO
     return text;
 }
 
-bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint32_t stack,
-                       struct snd_spot *spot)
+bool snd_spot_of_frames(const struct sonde_trace *trace, const struct snd_library_paths *libraries,
+                        uint32_t process, uint32_t stack, struct snd_spot *spot)
 {
-    const struct snd_tables *t = &advisor->trace->processes[process].tables;
+    const struct snd_tables *t = &trace->processes[process].tables;
     struct sonde_frame       frame;
 
     for (uint32_t i = 0; i < FRAMES_MOST && stack != 0 && stack < t->stack_count; i++) {
         uint32_t id = t->stacks[stack].frame;
-        if (sonde_trace_frame(advisor->trace, process, id, &frame) &&
-            snd_library_paths_own(&advisor->libraries, &frame, snd_frame_is_native(t, id))) {
+        if (sonde_trace_frame(trace, process, id, &frame) &&
+            snd_library_paths_own(libraries, &frame, snd_frame_is_native(t, id))) {
             *spot = (struct snd_spot){ frame.file, frame.function, frame.line };
             return true;
         }
         stack = t->stacks[stack].parent;
     }
     return false;
+}
+
+bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint32_t stack,
+                       struct snd_spot *spot)
+{
+    return snd_spot_of_frames(advisor->trace, &advisor->libraries, process, stack, spot);
 }
 
 /* Texts of a trace are each there once: the same bytes have the same address. */
@@ -135,6 +141,11 @@ void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double sh
     va_start(args, format);
     vsnprintf(advice->text, sizeof advice->text, format, args);
     va_end(args);
+}
+
+const char *snd_pattern_name(enum snd_pattern pattern)
+{
+    return patterns[pattern].name;
 }
 
 /* ------------------------------------------------------------------ amounts */

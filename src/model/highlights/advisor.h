@@ -47,6 +47,8 @@ struct snd_spot {
 const char *snd_spot_short(const struct snd_spot *spot, char text[static SND_SPOT_TEXT]);
 
 /* The innermost frame of a stack that is the program's own; false: it has none. */
+bool snd_spot_of_frames(const struct sonde_trace *trace, const struct snd_library_paths *libraries,
+                        uint32_t process, uint32_t stack, struct snd_spot *spot);
 bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint32_t stack,
                        struct snd_spot *spot);
 
@@ -65,6 +67,9 @@ bool snd_spots_add(struct snd_spots *spots, const struct snd_spot *at, int64_t n
 /* The greatest; NULL: there is none. */
 const struct snd_spot_sum *snd_spots_most(const struct snd_spots *spots);
 void                       snd_spots_release(struct snd_spots *spots);
+
+/* As JSON has it: "slow-steps". */
+const char *snd_pattern_name(enum snd_pattern pattern);
 
 /* Adds a sentence, unless the pattern was found before. `spot` may be NULL. */
 void snd_advise(struct snd_advisor *advisor, enum snd_pattern pattern, double share,

@@ -31,6 +31,7 @@ static struct snd_highlight *add(struct snd_highlights *highlights, const char *
         return NULL;
     struct snd_highlight *highlight = &highlights->items[highlights->count++];
     highlight->text[0] = highlight->detail[0] = '\0';
+    highlight->advice = NULL;
     snprintf(highlight->link, sizeof highlight->link, "%s", link);
     return highlight;
 }
@@ -169,6 +170,7 @@ static enum sonde_status find_gpu(struct sonde_trace *trace, struct snd_highligh
         for (unsigned i = 1; i < SND_IDLE_REASONS; i++)
             if (device->idle_ns[i] > device->idle_ns[most])
                 most = i;
+        highlight->advice = snd_pattern_name(SND_ADVICE_GPU_IDLE);
         SAY(highlight->text, "The GPU runs no kernel %.0f %% of the time",
             100 - snd_percent(device->kernel_ns, span));
         SAY(highlight->detail, "%s of %s; most of it: %s, %s.",
@@ -197,6 +199,7 @@ static void tell_holder(struct snd_highlights *highlights, const struct sonde_me
     if (!highlight)
         return;
     struct sonde_text holder = most->module.length ? most->module : most->name;
+    highlight->advice = snd_pattern_name(SND_ADVICE_MEMORY_PEAK);
     SAY(highlight->text, "Memory peaks at %s; %.*s holds %.0f %% of it",
         snd_amount_bytes(device->peak_bytes).text, SHORT(holder),
         snd_percent(most->peak_bytes, device->peak_bytes));
@@ -232,12 +235,35 @@ static enum sonde_status find_memory(struct sonde_trace *trace, struct snd_highl
 
 /* ----------------------------------------------------------------------- heap */
 
+/* Where a stack allocates: the function that does, and the line of the program itself that asks for it. */
+static void put_place(char *text, size_t size, const struct snd_library_paths *libraries,
+                      const struct sonde_trace *trace, const struct snd_heap *heap, uint32_t stack)
+{
+    struct sonde_frame frame;
+    struct snd_spot    own;
+    char               place[SND_SPOT_TEXT];
+
+    text[0] = '\0';
+    bool has_own = snd_spot_of_frames(trace, libraries, heap->process, stack, &own) && own.line;
+    if (sonde_trace_stack(trace, heap->process, stack, &frame, 1) > 0 && frame.line &&
+        !(has_own && own.line == frame.line && own.file.bytes == frame.file.bytes)) {
+        struct snd_spot at = { frame.file, frame.function, frame.line };
+        snprintf(text, size, " at %s%s", snd_spot_short(&at, place), has_own ? ", called" : "");
+    }
+    size_t length = strlen(text);
+    if (has_own)
+        snprintf(text + length, size - length, " %s %.*s:%" PRIu32, length ? "from" : "at",
+                 (int)(own.file.length < 120 ? own.file.length : 120), own.file.bytes, own.line);
+}
+
 /* The stack that holds most at the peak, by the function that allocates. */
 static void tell_heap(struct snd_highlights *highlights, const struct sonde_trace *trace,
-                      const struct snd_heaps *heaps, const struct snd_heap *heap)
+                      const struct snd_library_paths *libraries, const struct snd_heaps *heaps,
+                      const struct snd_heap *heap)
 {
     const struct snd_heap_row *most = NULL;
     struct sonde_frame         frame = { .function = { "(not known)", 11 }, .file = { "", 0 } };
+    char                       place[SND_SPOT_TEXT + 180];
 
     for (uint32_t i = 0; i < heap->count; i++) {
         const struct snd_heap_row *row = snd_heaps_row(heaps, heap->first + i);
@@ -250,35 +276,39 @@ static void tell_heap(struct snd_highlights *highlights, const struct sonde_trac
     if (!highlight)
         return;
     (void)sonde_trace_stack(trace, heap->process, most->stack, &frame, 1);
+    put_place(place, sizeof place, libraries, trace, heap, most->stack);
+    highlight->advice = snd_pattern_name(SND_ADVICE_MEMORY_PEAK);
     SAY(highlight->text, "The heap peaks at %s; %.*s allocated %.0f %% of it",
         snd_amount_bytes((int64_t)heap->sums.peak_bytes).text, SHORT(frame.function),
         snd_percent((int64_t)most->sums.peak_bytes, (int64_t)heap->sums.peak_bytes));
     SAY(highlight->detail,
-        "%s in %" PRIu64 " block%s, at one place%s%.*s. Of all, %s in %" PRIu64
-        " block%s were not freed at the end.",
+        "%s in %" PRIu64 " block%s%s. Of all, %s in %" PRIu64 " block%s %s not freed at the end.",
         snd_amount_bytes((int64_t)most->sums.peak_bytes).text, most->sums.peak_blocks,
-        snd_plural(most->sums.peak_blocks), frame.file.length ? ": " : "",
-        (int)(frame.file.length < 120 ? frame.file.length : 120), frame.file.bytes,
+        snd_plural(most->sums.peak_blocks), place,
         snd_amount_bytes((int64_t)heap->sums.live_bytes).text, heap->sums.live_blocks,
-        snd_plural(heap->sums.live_blocks));
+        snd_plural(heap->sums.live_blocks), heap->sums.live_blocks == 1 ? "was" : "were");
 }
 
 static enum sonde_status find_heap(struct sonde_trace *trace, struct snd_highlights *highlights,
                                    struct sonde_error *err)
 {
-    struct snd_heaps      *heaps;
-    const struct snd_heap *heap, *most = NULL;
-    enum sonde_status      st = snd_heaps_new(trace, false, &heaps, err);
+    struct snd_heaps        *heaps;
+    const struct snd_heap   *heap, *most = NULL;
+    struct snd_library_paths libraries;
+    enum sonde_status        st = snd_heaps_new(trace, false, &heaps, err);
 
     if (st != SONDE_OK)
         return st;
     for (uint32_t i = 0; (heap = snd_heaps_heap(heaps, i)) != NULL; i++)
         if (!heap->is_mapped && (!most || heap->sums.peak_bytes > most->sums.peak_bytes))
             most = heap;
-    if (most)
-        tell_heap(highlights, trace, heaps, most);
+    if (!snd_library_paths_read(&libraries, trace))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what is worth knowing");
+    if (most && st == SONDE_OK)
+        tell_heap(highlights, trace, &libraries, heaps, most);
+    snd_library_paths_release(&libraries);
     snd_heaps_free(heaps);
-    return SONDE_OK;
+    return st;
 }
 
 /* ---------------------------------------------------------------------- steps */
@@ -301,11 +331,12 @@ static void tell_steps(struct snd_highlights *highlights, int64_t *ns, size_t co
     struct snd_highlight *highlight = median > 0 ? add(highlights, "table/steps") : NULL;
     if (!highlight)
         return;
+    highlight->advice = snd_pattern_name(SND_ADVICE_SLOW_STEPS);
     if (slow > 0)
         SAY(highlight->text, "%zu of %zu steps take%s at least twice as long as the median step",
             slow, count, slow == 1 ? "s" : "");
     else
-        SAY(highlight->text, "%zu steps of %s each; none takes twice as long", count,
+        SAY(highlight->text, "%zu steps of %s in the median; none takes twice as long", count,
             snd_amount_time(median).text);
     SAY(highlight->detail, "The median is %s, the shortest %s, the longest %s.",
         snd_amount_time(median).text, snd_amount_time(ns[0]).text,
@@ -338,14 +369,17 @@ static enum sonde_status find_steps(struct sonde_trace *trace, struct snd_highli
 
 static void tell_function(struct snd_highlights *highlights, const char *link,
                           struct sonde_text name, struct sonde_text file, uint32_t line,
-                          double share)
+                          double share, const char *of_what)
 {
     struct snd_highlight *highlight = add(highlights, link);
 
     if (!highlight)
         return;
-    SAY(highlight->text, "The function %.*s takes %.0f %% of the time itself", SHORT(name), share);
-    /* Native functions have no line, ranges and unknown ones no file either. */
+    SAY(highlight->text, "The function %.*s takes %.0f %% of %s itself", SHORT(name), share,
+        of_what);
+    /* Native functions have no line, ranges and unknown ones no file either; built-in ones have "~". */
+    if (file.length == 1 && file.bytes[0] == '~')
+        return;
     SAY(highlight->detail, "%.*s", (int)(file.length < 200 ? file.length : 200), file.bytes);
     size_t length = strlen(highlight->detail);
     if (length > 0 && line > 0)
@@ -387,7 +421,8 @@ static enum sonde_status find_samples(struct sonde_trace *trace, struct snd_high
     if (st == SONDE_OK && functions->count > 0)
         tell_function(highlights, "flame/samples", functions->rows[0].function,
                       functions->rows[0].file, functions->rows[0].line,
-                      snd_percent(functions->rows[0].self_ns, functions->whole_ns));
+                      snd_percent(functions->rows[0].self_ns, functions->whole_ns),
+                      how.skip_idle ? "the running time" : "the time");
     sonde_sample_functions_free(functions);
     sonde_samples_free(shown);
     sonde_samples_free(samples);
@@ -411,7 +446,7 @@ static enum sonde_status find_functions(struct sonde_trace    *trace,
     }
     if (most && whole_ns > 0)
         tell_function(highlights, "table/functions", most->name, most->file, most->line,
-                      snd_percent(most->self_ns, whole_ns));
+                      snd_percent(most->self_ns, whole_ns), "the time of all threads");
     sonde_functions_free(functions);
     return st;
 }

@@ -16,8 +16,9 @@
 #define SND_HIGHLIGHTS_MAX 5
 
 struct snd_highlight {
-    char text[320], detail[320];
-    char link[64]; /* "table/ops": a part of the page */
+    char        text[320], detail[320];
+    char        link[64]; /* "table/ops": a part of the page */
+    const char *advice;   /* name of the pattern of advice that says the same; NULL: none does */
 };
 
 struct snd_highlights {

@@ -294,6 +294,26 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
     }
 }
 
+/*
+ * Of a trace without events that lie apart, whose functions or allocations were counted in place: how long its longest recording took, from
+ * the beginning of its file to its end.
+ */
+static int64_t find_longest_recording(const struct sonde_trace *trace)
+{
+    int64_t longest = 0;
+
+    for (uint32_t i = 0; i < trace->process_count; i++) {
+        const struct snd_process     *p = &trace->processes[i];
+        const struct snd_file_header *h = &p->header;
+        int64_t                       took = h->stopped_at > h->start.raw
+                                                 ? snd_sub(snd_scale_ns(&p->scale, h->stopped_at),
+                                                           snd_scale_ns(&p->scale, h->start.raw))
+                                                 : 0;
+        longest = took > longest ? took : longest;
+    }
+    return longest;
+}
+
 static void fill_threads(struct sonde_summary *s, const struct snd_assembly *assembly)
 {
     int64_t first = INT64_MAX, last = INT64_MIN;
@@ -315,7 +335,7 @@ static void fill_threads(struct sonde_summary *s, const struct snd_assembly *ass
         first = span.first_ns < first ? span.first_ns : first;
         last = span.last_ns > last ? span.last_ns : last;
     }
-    s->totals.span_ns = last >= first ? snd_sub(last, first) : 0;
+    s->totals.span_ns = last > first ? snd_sub(last, first) : find_longest_recording(s->trace);
 }
 
 static void on_end(void *user, const struct snd_assembly *assembly)
