@@ -269,6 +269,70 @@ def test_what_a_program_does_with_its_heap(tmp_path, fault, pattern, line):
     assert {name: row["place"] for name, row in advice(tmp_path / "t.sonde").items()} == ({pattern: f"{tmp_path}/heap.c:{line}"} if pattern else {})
 
 
+OPERATORS = """
+import sys
+import torch
+def rows(x):
+    for row in x:
+        row = row - row.mean()
+def even(x):
+    x = torch.mm(x, x)
+    x = torch.mm(x, x)
+    x = torch.mm(x, x)
+    x = torch.mm(x, x)
+    x = torch.mm(x, x)
+    x = torch.mm(x, x)
+    x = torch.mm(x, x)
+    x = torch.mm(x, x)
+torch.set_num_threads(1)
+x = torch.zeros(96, 96)
+for _ in range(50):
+    rows(x) if 'hot' in sys.argv else even(x)
+"""
+
+
+def test_the_line_whose_operators_take_longest_is_told_without_samples(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(OPERATORS)
+    for argument, line in (("hot", 6), ("even", None)):
+        trace = tmp_path / f"{argument}.sonde"
+        done = sonde("run", "-q", "--ops", "--stacks", "-o", trace, "--", warm_torch.python(), script, argument)
+        assert done.returncode == 0, done.stderr
+        found = advice(trace)
+        assert found.get("hot-line", {}).get("place") == (line and f"{script}:{line}"), found
+        if line:  # as the operators by stack have it
+            rows = read_json("report", trace, "--group-by", "stack", "--json", "--rows", "-1")["rows"]
+            share = sum(row["self_cpu_percent"] for row in rows if any(f"train.py({line})" in str(frame) for frame in row["stack"][:1]))
+            assert share == 0 or abs(found["hot-line"]["share"] - share) < 0.5
+
+
+STEPS = """
+import sys, time
+import sonde
+for i in range(20):
+    with sonde.record_function("work"):
+        time.sleep({"slow": 0.01, "noisy": 0.01 * (1 + i * 7 % 5), "once": 0.01}[sys.argv[1]])
+    if (sys.argv[1] == "slow" and i % 6 == 5) or (sys.argv[1] == "once" and i == 9):
+        with sonde.record_function("save"):
+            time.sleep(0.1)
+    sonde.step()
+"""
+
+
+def test_steps_are_slow_that_stand_out_from_what_all_of_them_vary(tmp_path):
+    """On a busy machine all of them vary, and one may take long for a reason that is not the program's."""
+    script = tmp_path / "steps.py"
+    script.write_text(STEPS)
+    for how in ("slow", "noisy", "once"):
+        trace = tmp_path / f"{how}.sonde"
+        done = sonde("run", "-q", "--ops", "-o", trace, "--", warm_torch.python(), script, how)
+        assert done.returncode == 0, done.stderr
+        found = advice(trace)
+        assert ("slow-steps" in found) == (how == "slow"), found
+        if how == "slow":
+            assert found["slow-steps"]["place"] == "save"
+
+
 LOADER = """
 import sys, time
 import torch

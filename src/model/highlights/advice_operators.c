@@ -17,7 +17,7 @@
 /* Operators that were called by one stack. */
 struct called {
     uint32_t process, stack;
-    int64_t  self_ns;
+    int64_t  self_ns, longest_ns;
     uint64_t count;
 };
 
@@ -52,8 +52,10 @@ static void add_operator(struct snd_operator_advice *w, uint32_t number, int64_t
 {
     if (number == UINT32_MAX)
         return;
-    w->stacks[number].self_ns = snd_add(w->stacks[number].self_ns, self_ns);
-    w->stacks[number].count++;
+    struct called *called = &w->stacks[number];
+    called->self_ns = snd_add(called->self_ns, self_ns);
+    called->longest_ns = self_ns > called->longest_ns ? self_ns : called->longest_ns;
+    called->count++;
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -147,15 +149,29 @@ void snd_operator_advice_free(struct snd_operator_advice *w)
     free(w);
 }
 
+/* Whether one call has most of the line's time: on a busy machine another program may have run meanwhile. */
+static bool is_of_one_call(const struct snd_operator_advice *w, const struct snd_spot_sum *line)
+{
+    struct snd_spot spot;
+
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->stacks[i].longest_ns > line->ns / 2 &&
+            snd_spot_of_stack(w->advisor, w->stacks[i].process, w->stacks[i].stack, &spot) &&
+            spot.file.bytes == line->at.file.bytes && spot.line == line->at.line)
+            return true;
+    return false;
+}
+
 static void tell_hot(const struct snd_operator_advice *w, const struct snd_spots *lines,
                      int64_t whole_ns)
 {
     const struct snd_spot_sum *most = snd_spots_most(lines);
     char                       place[SND_SPOT_TEXT];
 
-    if (!most || whole_ns < WHOLE_NS || snd_percent(most->ns, whole_ns) < SND_HOT_PERCENT)
+    if (!most || whole_ns < WHOLE_NS || snd_percent(most->ns, whole_ns) < SND_HOT_PERCENT ||
+        is_of_one_call(w, most))
         return;
-    snd_advise(w->advisor, SND_ADVICE_HOT_LINE, snd_percent(most->ns, whole_ns), "table/ops",
+    snd_advise(w->advisor, SND_ADVICE_HOT_LINE, snd_percent(most->ns, whole_ns), "table/ops/stack",
                &most->at, "%s, in %.*s, takes %.0f %% of the operators' time: %s of %s by stacks",
                snd_spot_short(&most->at, place),
                (int)(most->at.function.length < 80 ? most->at.function.length : 80),

@@ -17,7 +17,11 @@
 #define COMPILES 3u
 #define COMPILE_PERCENT 10.0
 #define SLOW_TIMES 2
+#define SLOW_STEPS_LEAST 2u /* one alone may be another program's doing */
+/* A slow step is so many times further from the median than half of the steps are: on a busy machine all of them vary. */
+#define SLOW_DEVIATIONS 7
 #define STEPS_LEAST 5u
+#define ONE_CALL_PART 0.75
 #define EXTRA_PERCENT \
     25.0 /* of what slow steps take longer: less, and no range alone accounts for it */
 
@@ -91,12 +95,24 @@ static bool may_be_slow(const struct sonde_summary *summary)
     return count >= STEPS_LEAST && most / SLOW_TIMES >= least;
 }
 
+/* The median of how far `count` times are from `median_ns`; they are replaced by that. */
+static int64_t find_deviation(int64_t *ns, uint32_t count, int64_t median_ns)
+{
+    struct sonde_spread spread;
+
+    for (uint32_t i = 0; i < count; i++)
+        ns[i] = ns[i] > median_ns ? snd_sub(ns[i], median_ns) : snd_sub(median_ns, ns[i]);
+    snd_spread(ns, count, &spread);
+    return (int64_t)spread.median_ns;
+}
+
 static bool read_steps(struct snd_range_advice *w)
 {
     const struct sonde_summary *summary = w->advisor->summary;
     size_t                      all = sonde_summary_step_count(summary);
     int64_t                    *ns = calloc(all + 1, sizeof *ns);
     struct sonde_spread         spread;
+    int64_t                     deviation_ns = 0;
 
     w->steps = calloc(all + 1, sizeof *w->steps);
     for (size_t i = 0; ns && w->steps && i < all; i++) {
@@ -114,11 +130,13 @@ static bool read_steps(struct snd_range_advice *w)
     if (there && w->step_count >= STEPS_LEAST) {
         snd_spread(ns, w->step_count, &spread);
         w->median_ns = (int64_t)spread.median_ns;
+        deviation_ns = find_deviation(ns, w->step_count, w->median_ns);
     }
     for (uint32_t i = 0; w->median_ns > 0 && i < w->step_count; i++) {
         struct step *step = &w->steps[i];
         int64_t      took = snd_sub(step->end_ns, step->start_ns);
-        step->is_slow = took / SLOW_TIMES >= w->median_ns;
+        step->is_slow = took / SLOW_TIMES >= w->median_ns &&
+                        snd_sub(took, w->median_ns) / SLOW_DEVIATIONS >= deviation_ns;
         w->slow_count += step->is_slow;
         if (took > w->longest_ns) {
             w->longest_ns = took;
@@ -346,7 +364,7 @@ static void tell_slow(struct snd_range_advice *w)
     uint32_t which = SONDE_NONE;
     char     place[SND_SPOT_TEXT], more[220] = "; no range alone accounts for it";
 
-    if (w->slow_count == 0 || w->slow_count == w->step_count)
+    if (w->slow_count < SLOW_STEPS_LEAST || w->slow_count == w->step_count)
         return;
     for (uint32_t i = 0; i < w->step_count; i++)
         *(w->steps[i].is_slow ? &took : &usually) += (double)snd_sub(w->steps[i].end_ns,
@@ -360,7 +378,10 @@ static void tell_slow(struct snd_range_advice *w)
         }
     }
     struct snd_spot spot = { .function = { "", 0 } };
-    if (which != SONDE_NONE && 100 * most >= EXTRA_PERCENT * extra) {
+    /* If one call of it makes most of the difference, chance may have: it is no reason of several steps. */
+    bool is_one_call = which != SONDE_NONE &&
+                       (double)w->names[which].in_slow.longest_ns > ONE_CALL_PART * most * slow;
+    if (which != SONDE_NONE && 100 * most >= EXTRA_PERCENT * extra && !is_one_call) {
         const struct snd_text *name = &w->advisor->trace->names.items[which];
         spot = find_spot(w, which, &w->names[which].in_slow);
         snprintf(more, sizeof more, "; each has %s more of %.*s itself%s%s",
@@ -370,10 +391,9 @@ static void tell_slow(struct snd_range_advice *w)
     }
     snd_advise(w->advisor, SND_ADVICE_SLOW_STEPS, 100 * extra * slow / (took + usually),
                "table/steps", &spot,
-               "%" PRIu32 " of %" PRIu32
-               " steps take%s twice the median of %s or more (step %" PRIu64 ": %s)%s",
-               w->slow_count, w->step_count, w->slow_count == 1 ? "s" : "",
-               snd_amount_time(w->median_ns).text, w->longest_number,
+               "%" PRIu32 " of %" PRIu32 " steps take twice the median of %s or more (step %" PRIu64
+               ": %s)%s",
+               w->slow_count, w->step_count, snd_amount_time(w->median_ns).text, w->longest_number,
                snd_amount_time(w->longest_ns).text, more);
 }
 
@@ -455,7 +475,7 @@ enum sonde_status snd_advise_ranges(struct snd_advisor *advisor, struct sonde_er
         st = snd_summary_count_steps(advisor->summary, err);
     if (st == SONDE_OK && !read_steps(w))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
-    if (st == SONDE_OK && w->slow_count > 0) {
+    if (st == SONDE_OK && w->slow_count >= SLOW_STEPS_LEAST) {
         st = snd_assemble(&assembly, advisor->trace, SONDE_BY_THREAD, &in_steps, 1, err);
         snd_assembly_release(&assembly);
     }

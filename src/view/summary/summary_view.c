@@ -250,7 +250,7 @@ static void add_totals(struct snd_doc *doc, const struct sonde_trace *trace)
     add_count(doc, "frees", "Frees", all->frees);
     add_count(doc, "links", "Link ends", all->links);
     add_count(doc, "samples", "Samples", all->samples);
-    add_count(doc, "steps", "Steps", all->steps);
+    add_count(doc, "steps", "Step marks", all->steps);
     add_waiting(doc);
     add_cost(doc, trace);
 }
