@@ -204,8 +204,9 @@ sonde_diff(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
            const struct sonde_sink *sink, size_t *failed, struct sonde_error *err);
 
 /*
- * How closely the change of the whole is known, which is a step or, without steps, a run: *margin_percent is half of
- * its 95 % interval, INFINITY where a side has too few samples for one. Of `options`: by. Errors: as sonde_diff.
+ * How closely the time of B over that of A is known, of the whole, which is a step or, without steps, a run: the 95 %
+ * interval ends *margin_percent above and below it, as a factor. INFINITY where a side has too few samples.
+ * Of `options`: by. Errors: as sonde_diff.
  */
 SONDE_API SONDE_CHECKED enum sonde_status
 sonde_diff_margin(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,

@@ -296,7 +296,10 @@ enum sonde_status sonde_diff_margin(struct sonde_trace *const *traces, size_t a_
         return st;
     const struct snd_diff_answer *whole = &d->whole;
     bool has_interval = whole->has_times && whole->verdict != SND_DIFF_NOT_JUDGED;
-    *margin_percent = has_interval ? (whole->high - whole->low) / 2 * 100 : INFINITY;
+    /* Of the ratio, which has the same margin upwards and downwards as a factor. */
+    *margin_percent = has_interval && whole->low > -1
+                          ? (sqrt((1 + whole->high) / (1 + whole->low)) - 1) * 100
+                          : INFINITY;
     snd_diff_free(d);
     return SONDE_OK;
 }
