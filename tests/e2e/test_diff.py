@@ -163,21 +163,21 @@ def test_two_commands_are_run_in_turn(commands, tmp_path):
                  commands(1), "--", commands(12))
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert (answer["totals"]["a_runs"], answer["totals"]["b_runs"]) == (2, 2)  # it was close enough at once
-    assert sorted(path.name for path in folder.iterdir()) == [f"{side}{n}.sonde" for side in "ab" for n in range(3)]
+    assert (answer["totals"]["a_runs"], answer["totals"]["b_runs"]) == (3, 3)  # it was close enough at once
+    assert sorted(path.name for path in folder.iterdir()) == [f"{side}{n}.sonde" for side in "ab" for n in range(4)]
     ended = {path.stem: path.stat().st_mtime_ns for path in folder.iterdir()}
-    assert sorted(ended, key=ended.get) == ["a0", "b0", "a1", "b1", "b2", "a2"]
+    assert sorted(ended, key=ended.get) == ["a0", "b0", "a1", "b1", "b2", "a2", "a3", "b3"]
     work = next(row for row in answer["rows"] if "work" in row["name"])
     assert work["change_percent"] > 200 and (work["a_count"], work["b_count"]) == (1, 1)
     said = done.stderr.decode().splitlines()
-    assert len(said) == 1 and said[0].startswith("sonde: 2 runs of each in ")
+    assert len(said) == 1 and said[0].startswith("sonde: 3 runs of each in ")
 
 
 def test_time_ends_the_runs(commands, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     done = sonde("diff", "--run", "--within", "1", "--for", "0", "--record", "--functions", "--json", commands(1), commands(1))
-    assert done.returncode == 0 and json.loads(done.stdout)["totals"]["a_runs"] == 2
+    assert done.returncode == 0 and json.loads(done.stdout)["totals"]["a_runs"] == 3
     assert b"not to the 1 % asked: --for gives it more seconds" in done.stderr or b"known to 0." in done.stderr
     assert list((tmp_path / "temporary").iterdir()) == []
 

@@ -114,7 +114,7 @@ static uint32_t simulate(const struct job *job, uint64_t seed, double *typical)
     for (uint32_t i = 0; i < HOSTS; i++) {
         bool holds = found.clocks[i].is_known;
         for (uint32_t k = 0; k <= MOMENTS && i != found.reference; k++) {
-            double  ns = (job->collectives - 1) * job->every_ns * k / MOMENTS, error;
+            double  ns = (job->collectives - 1) * job->every_ns * k / (double)MOMENTS, error;
             int64_t at = show(job, &clocks[i], ns);
             int64_t offset = snd_clock_offset(&found.clocks[i], at, &error);
             int64_t true_offset = at -

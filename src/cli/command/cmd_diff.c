@@ -35,7 +35,7 @@ static const struct snd_option options[] = {
     { 0, "record", "OPTIONS", "options of sonde run for --run, in one word: '--ops --memory'",
       SND_OPTION_TEXT, AT(record), 0 },
     { 0, "within", "PERCENT", "margin at which --run ends (1)", SND_OPTION_NUMBER, AT(within), 1 },
-    { 0, "for", "SECONDS", "how long --run may take (60); two runs of each are made in any case",
+    { 0, "for", "SECONDS", "how long --run may take (60); three runs of each are made in any case",
       SND_OPTION_NUMBER, AT(seconds), 0 },
     { 0, "keep", "FOLDER", "keep the traces of --run in a new folder", SND_OPTION_TEXT, AT(keep),
       0 },

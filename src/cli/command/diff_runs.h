@@ -11,7 +11,7 @@
 
 #include "cli/commands.h"
 
-#define SND_DIFF_RUNS_LEAST 2u /* of a side: below that runs cannot be told from noise */
+#define SND_DIFF_RUNS_LEAST 3u /* of a side: of two, how much runs differ is hardly known */
 #define SND_DIFF_RUNS_MOST 64u
 
 struct snd_diff_runs {
