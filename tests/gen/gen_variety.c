@@ -23,6 +23,13 @@ struct function {
     uint64_t start_ns;
 };
 
+/* Longer than a narrow column has room for. */
+#define LONG_FUNCTION \
+    "a_function_whose_name_is_longer_than_what_a_column_of_a_table_has_room_for_if_it_is_narrow"
+#define LONG_KERNEL                                       \
+    ("void at::native::vectorized_elementwise_kernel<4, " \
+     "at::native::FillFunctor<float>>(int)")
+
 struct variety {
     struct synth   *s;
     struct draws    draws;
@@ -43,13 +50,8 @@ static void draw_frames(struct variety *v)
     static const char *const folders[] = { "/home/me/app/a", "/home/me/app/ab",
                                            "/home/me/app",   "/home/me/app/a/b",
                                            "/home/me/apple", "/usr/lib/python3.11/json" };
-    static const char *const functions[] = { "main",
-                                             "work",
-                                             "work",
-                                             "<listcomp>",
-                                             "Net.forward",
-                                             "a_function_whose_name_is_longer_than_what_a_column_"
-                                             "of_a_table_has_room_for_if_it_is_narrow" };
+    static const char *const functions[] = { "main",       "work",        "work",
+                                             "<listcomp>", "Net.forward", LONG_FUNCTION };
     uint64_t                 most = 1 + draw(v, SND_COUNT_OF(folders));
 
     for (uint32_t i = 0; i < FRAMES; i++) {
@@ -125,8 +127,7 @@ static void draw_calls(struct variety *v)
 static void draw_works(struct variety *v)
 {
     static const char *const names[] = { "ncclDevKernel_AllReduce_Sum", "ncclSetup", "reluKernel",
-                                         "void at::native::vectorized_elementwise_kernel<4, "
-                                         "at::native::FillFunctor<float>>(int)" };
+                                         LONG_KERNEL };
 
     for (uint32_t i = 0; i < 2; i++)
         v->queues[i] = synth_queue(v->s, &(struct snd_queue_record){ SND_DEVICE(1, i), 1, 7, 0 });
