@@ -39,7 +39,7 @@ struct variety {
     struct function open[THREADS][DEEPEST];
     uint32_t        functions[THREADS], next_function;
     uint32_t        frames[FRAMES], stacks[STACKS], calls[CALLS];
-    uint32_t        queues[2], works[5], correlation;
+    uint32_t        queues[2], works[6], correlation;
 };
 
 /* ------------------------------------------------------------------ what is set up once */
@@ -139,8 +139,10 @@ static void draw_works(struct variety *v)
                                            .block = { 32 * (uint32_t)draw(v, 3), 1, 1 } });
     v->works[4] = synth_work(v->s,
                              &(struct snd_work_record){ .name = synth_string(v->s, "Context Sync"),
-                                                        .kind = draw(v, 2) ? SND_WORK_SYNCHRONIZE
-                                                                           : SND_WORK_OVERHEAD });
+                                                        .kind = SND_WORK_SYNCHRONIZE });
+    v->works[5] = synth_work(v->s, &(struct snd_work_record){
+                                       .name = synth_string(v->s, "Activity Buffer Request"),
+                                       .kind = SND_WORK_OVERHEAD });
 }
 
 static void draw_notes(struct variety *v)
@@ -158,6 +160,7 @@ static void draw_notes(struct variety *v)
     synth_meta(v->s, "python.functions", "trace");
     synth_meta(v->s, "python.sample.hz", "1000");
     synth_meta(v->s, "python.sys_path", DRAW_OF(v, paths));
+    synth_meta(v->s, "python.prefixes", "[\"/home/me/\\\"a\\\\\", \"/home/me/app/\", \"/usr/\"]");
     if (draw(v, 2))
         synth_meta(v->s, "python.sys_prefixes", "[\"/usr\"]");
     synth_meta(v->s, "module Net", "{\"class\": \"Net\", \"parameters\": 0}");
@@ -232,6 +235,8 @@ static void launch(struct variety *v, uint32_t t)
     if (which)
         synth_device(v->s, v->cupti, at, v->works[draw(v, 5)], v->queues[draw(v, 2)],
                      draw(v, 3) ? draw_ns(v) : 0, number, 0);
+    if (draw(v, 3) == 0) /* ranges may lie in it, or it in them */
+        synth_device(v->s, v->cupti, at, v->works[5], v->queues[0], draw_ns(v), 0, 0);
 }
 
 static void sample(struct variety *v, uint32_t t)

@@ -4,6 +4,7 @@
  * Linked with --wrap for malloc, calloc and realloc.
  */
 #include <ftw.h>
+#include <sys/stat.h>
 
 #include "base/data/crc32c.h"
 #include "failing_memory.h"
@@ -11,6 +12,7 @@
 #include "model/gpu/gpu.h"
 #include "model/gpu/kernels.h"
 #include "model/diff/diff.h"
+#include "model/ranks/rank_times.h"
 #include "read/reader.h"
 #include "scratch.h"
 #include "sonde/bench.h"
@@ -153,6 +155,30 @@ static const char *make_records(void)
     return path;
 }
 
+/* Two ranks, each with a GPU and steps. */
+static const char *make_job(void)
+{
+    const char *folder = scratch_path("job");
+
+    assert_int_equal(mkdir(folder, 0700), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct synth_options options = { .pid = 100 + i, .rank = i, .world_size = 2 };
+        struct synth        *s = synth_new(scratch_path(i ? "job/1" : "job/0"), &options);
+        uint32_t             t = synth_thread(s, "main", 0), name = synth_string(s, "aten::mm");
+        uint32_t queue = synth_queue(s, &(struct snd_queue_record){ SND_DEVICE(1, 0), 1, 7, 0 });
+        uint32_t work =
+            synth_work(s, &(struct snd_work_record){ .name = name, .kind = SND_WORK_KERNEL });
+        for (uint64_t step = 0; step < 3; step++) {
+            synth_step(s, t, 1000 * step, step);
+            synth_begin(s, t, 1000 * step + 10, name, 0);
+            synth_end(s, t, 1000 * step + 90);
+            synth_device(s, t, 1000 * step + 100, work, queue, 50, 0, 0);
+        }
+        synth_close(s, true);
+    }
+    return folder;
+}
+
 /* ------------------------------------------------------------------ failing */
 
 /* Something done whose allocations may fail. */
@@ -289,6 +315,19 @@ static enum sonde_status use_kernels(void *trace)
     return status;
 }
 
+static enum sonde_status use_ranks(void *trace)
+{
+    struct snd_rank_times *times;
+    enum sonde_status      status = snd_rank_times_make(trace, true, &times, NULL);
+
+    if (status == SONDE_OK) {
+        assert_int_equal(times->step_count, 6);
+        assert_int_equal(times->rows[0].compute_ns, 150);
+        snd_rank_times_free(times);
+    }
+    return status;
+}
+
 static enum sonde_status use_gpu(void *trace)
 {
     struct snd_gpu   *gpu;
@@ -348,6 +387,7 @@ static void models_survive(void **state)
     check_use(make_calls(false), use_functions);
     check_use(make_gpu(), use_kernels);
     check_use(make_gpu(), use_gpu);
+    check_use(make_job(), use_ranks);
 }
 
 /* ----------------------------------------------------------------- its exports */

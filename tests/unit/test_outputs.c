@@ -139,8 +139,9 @@ static void try_view(struct sonde_trace *trace, const struct sonde_view_info *vi
     options.rows = -1;
     options.width = 40;
     options.time_unit = SONDE_TIME_S;
-    options.gil = options.no_source = true;
-    options.at_ns = 1500;
+    options.no_source = true;
+    options.gil = strcmp(view->name, "samples") == 0 || strcmp(view->name, "functions") == 0;
+    options.at_ns = strcmp(view->name, "heap") == 0 ? 1500 : 0;
     try_report(trace, &options, 12);
 }
 
@@ -344,6 +345,40 @@ static void try_averages(struct sonde_trace *trace)
     }
 }
 
+/* All that is known of each event, column by column; texts as they read. */
+static uint32_t digest_of_events(const struct sonde_events *events)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    const uint32_t *const              texts[] = { c->name,      c->trace_name, c->overload,
+                                                   c->arguments, c->keywords,   c->module };
+    const struct {
+        const void *column;
+        size_t      size;
+    } plain[] = {
+        { c->process, 4 },        { c->thread, 4 },         { c->torch_thread, 4 },
+        { c->start_ns, 8 },       { c->end_ns, 8 },         { c->self_ns, 8 },
+        { c->parent, 4 },         { c->shapes, 4 },         { c->strides, 4 },
+        { c->stack, 4 },          { c->sequence, 8 },       { c->fwd_thread, 4 },
+        { c->python_id, 4 },      { c->python_parent, 4 },  { c->python_module, 4 },
+        { c->scope, 1 },          { c->flags, 1 },          { c->flops, 8 },
+        { c->macs, 8 },           { c->moved_bytes, 8 },    { c->cpu_bytes, 8 },
+        { c->self_cpu_bytes, 8 }, { c->device_bytes, 8 },   { c->self_device_bytes, 8 },
+        { c->device_ns, 8 },      { c->self_device_ns, 8 }, { c->device, 4 },
+        { c->stream, 4 },         { c->correlation, 4 },    { c->function, 4 },
+        { c->owner, 4 },          { c->work_kind, 4 },
+    };
+    uint32_t digest = snd_crc32c(0, &c->uses_gpu, sizeof c->uses_gpu);
+
+    for (size_t i = 0; i < SND_COUNT_OF(plain); i++)
+        digest = snd_crc32c(digest, plain[i].column, c->count * plain[i].size);
+    for (size_t i = 0; i < SND_COUNT_OF(texts); i++)
+        for (size_t k = 0; k < c->count; k++) {
+            struct sonde_text text = sonde_events_text(events, texts[i][k]);
+            digest = snd_crc32c(digest, text.bytes, text.length);
+        }
+    return digest;
+}
+
 static void try_events(struct sonde_trace *trace)
 {
     struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
@@ -365,6 +400,7 @@ static void try_events(struct sonde_trace *trace)
     note("events", "table", 0, table, digests[0]);
     note("events", "stacks", 0, cpu, digests[1]);
     note("events", "stacks", 1, cuda, digests[2]);
+    note("events", "columns", 0, SONDE_OK, digest_of_events(events));
     sonde_events_free(events);
     for (uint32_t type = 0; type < 2; type++) {
         assert_int_equal(sonde_timeline_new(trace, type, SONDE_NONE, &timeline, NULL), SONDE_OK);

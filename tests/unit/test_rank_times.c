@@ -181,6 +181,10 @@ static void allocate(struct job *job)
     uint32_t     count = synth_string(gpu->s, "device.allocated cuda:0");
 
     synth_alloc(cpu->s, cpu->thread, 900, SND_DEVICE(0, 0xffff), 0x10, 100);
+    synth_counter(gpu->s, gpu->thread, 940, synth_string(gpu->s, "device.allocated cuda:"), 7000);
+    synth_counter(gpu->s, gpu->thread, 941, synth_string(gpu->s, "device.allocated cuda:65535"),
+                  7000);
+    synth_counter(gpu->s, gpu->thread, 942, count, -1); /* none of the three says anything */
     synth_alloc(gpu->s, gpu->thread, 950, SND_DEVICE(1, 0), 0x20, 200);
     synth_counter(gpu->s, gpu->thread, 951, count, 1000);
 }

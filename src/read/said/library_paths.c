@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/compare.h"
 #include "base/count_of.h"
 #include "base/data/map.h"
 #include "read/said/trace_metadata.h"
@@ -76,13 +77,6 @@ bool snd_library_paths_has(const struct snd_library_paths *paths, struct sonde_t
            (has(file, "/lib/python3") || has(file, "/site-packages/"));
 }
 
-static bool begins_with(struct sonde_text text, const char *start)
-{
-    size_t length = strlen(start);
-
-    return text.length >= length && memcmp(text.bytes, start, length) == 0;
-}
-
 bool snd_library_paths_own(const struct snd_library_paths *paths, const struct sonde_frame *frame,
                            bool is_native)
 {
@@ -93,9 +87,10 @@ bool snd_library_paths_own(const struct snd_library_paths *paths, const struct s
         has(frame->file, "/site-packages/"))
         return false;
     if (!is_native)
-        return !begins_with(frame->file, "<frozen ") && frame->file.bytes[0] != '~';
+        return !snd_begins_with_at(frame->file.bytes, frame->file.length, "<frozen ") &&
+               frame->file.bytes[0] != '~';
     for (size_t i = 0; i < SND_COUNT_OF(foreign); i++)
-        if (begins_with(frame->file, foreign[i]))
+        if (snd_begins_with_at(frame->file.bytes, frame->file.length, foreign[i]))
             return false;
     return true;
 }

@@ -82,11 +82,10 @@ struct whole {
 /* "  layer1 (Sequential)", by its whole path where the order is not the tree's. */
 static struct snd_cell show_name(struct snd_doc *doc, const struct sonde_module *m, bool is_sorted)
 {
-    size_t            indent = is_sorted || m->depth == 0 ? 0 : 2 * (size_t)(m->depth - 1);
-    struct sonde_text name = is_sorted || m->depth == 0 ? m->path : m->name;
-
     if (m->depth == 0)
         return snd_cell_string("(no module)");
+    size_t            indent = is_sorted ? 0 : 2 * (size_t)(m->depth - 1);
+    struct sonde_text name = is_sorted ? m->path : m->name;
     if (m->kind.length == 0)
         return snd_cell_text(snd_doc_indent(doc, indent, name));
     return snd_cell_string(
