@@ -281,12 +281,17 @@ static void tell_heap(struct snd_highlights *highlights, const struct sonde_trac
     SAY(highlight->text, "The heap peaks at %s; %.*s allocated %.0f %% of it",
         snd_amount_bytes((int64_t)heap->sums.peak_bytes).text, SHORT(frame.function),
         snd_percent((int64_t)most->sums.peak_bytes, (int64_t)heap->sums.peak_bytes));
-    SAY(highlight->detail,
-        "%s in %" PRIu64 " block%s%s. Of all, %s in %" PRIu64 " block%s %s not freed at the end.",
+    SAY(highlight->detail, "%s in %" PRIu64 " block%s%s. ",
         snd_amount_bytes((int64_t)most->sums.peak_bytes).text, most->sums.peak_blocks,
-        snd_plural(most->sums.peak_blocks), place,
-        snd_amount_bytes((int64_t)heap->sums.live_bytes).text, heap->sums.live_blocks,
-        snd_plural(heap->sums.live_blocks), heap->sums.live_blocks == 1 ? "was" : "were");
+        snd_plural(most->sums.peak_blocks), place);
+    size_t length = strlen(highlight->detail), room = sizeof highlight->detail - length;
+    if (heap->sums.live_blocks == 0)
+        snprintf(highlight->detail + length, room, "All was freed at the end.");
+    else
+        snprintf(highlight->detail + length, room,
+                 "Of all, %s in %" PRIu64 " block%s %s not freed at the end.",
+                 snd_amount_bytes((int64_t)heap->sums.live_bytes).text, heap->sums.live_blocks,
+                 snd_plural(heap->sums.live_blocks), heap->sums.live_blocks == 1 ? "was" : "were");
 }
 
 static enum sonde_status find_heap(struct sonde_trace *trace, struct snd_highlights *highlights,
