@@ -271,8 +271,25 @@ void make_async(const char *path, uint64_t n)
 
 /* ------------------------------------------------------------------ for measuring */
 
+/* Stacks, eight deep, of a hundred ways through sixty-four functions. */
+static void intern_stacks(struct synth *s, uint32_t stacks[100])
+{
+    uint32_t frames[64], file = synth_string(s, "/app/prog.py");
+
+    for (uint32_t i = 0; i < 64; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "function_%u", i);
+        frames[i] = synth_frame_in(s, synth_string(s, text), 10 * i + 1, file, 10 * i + 3, false);
+    }
+    for (uint32_t i = 0; i < 100; i++) {
+        stacks[i] = 0;
+        for (uint32_t depth = 0; depth < 8; depth++)
+            stacks[i] = synth_stack(s, stacks[i], frames[8 * depth + (i >> (depth % 4)) % 8]);
+    }
+}
+
 /* Begin and end of eight names on four threads, four deep, jittered like a real run. */
-void make_large(const char *path, uint64_t n)
+static void write_large(const char *path, uint64_t n, bool sampled)
 {
     struct synth_options options = { .chunk_bytes = 1 << 20, .ticks_per_ns_x1000 = 2100 };
     struct synth        *s = synth_new(path, &options);
@@ -286,8 +303,17 @@ void make_large(const char *path, uint64_t n)
     }
     for (unsigned i = 0; i < 4; i++)
         threads[i] = synth_thread(s, "worker", 0);
+    uint32_t stacks[100], sampler = sampled ? synth_thread(s, "sonde", 0) : 0;
+    uint64_t sampled_at[4] = { 0 };
+    if (sampled)
+        intern_stacks(s, stacks);
     for (uint64_t made = 0; made < n;)
         for (unsigned i = 0; i < 4; i++, made += 8) {
+            if (sampled && made % 100 < 8 && at[i] > sampled_at[i]) {
+                synth_sample(s, sampler, at[i], stacks[(random >> 20) % 100], 3 | 1 << 8,
+                             threads[i], (uint32_t)(at[i] - sampled_at[i]));
+                sampled_at[i] = at[i];
+            }
             for (unsigned k = 0; k < 8; k++) {
                 random ^= random << 13;
                 random ^= random >> 7;
@@ -300,6 +326,16 @@ void make_large(const char *path, uint64_t n)
             }
         }
     synth_close(s, true);
+}
+
+void make_large(const char *path, uint64_t n)
+{
+    write_large(path, n, false);
+}
+
+void make_large_samples(const char *path, uint64_t n)
+{
+    write_large(path, n, true);
 }
 
 /* ------------------------------------------------------------------- many names */
