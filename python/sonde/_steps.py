@@ -156,6 +156,17 @@ def watch_new_optimizers(optimizer, is_compiling):
     optimizer.profile_hook_step = staticmethod(profile_hook_step)
 
 
+def watch_running():
+    """As watch_run(), of a program whose optimizers exist: by a hook, which is called inside the range of the step."""
+    global _is_wrapped
+    if not _is_wrapped:
+        sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(_after_optimizer)
+        _is_wrapped = True
+    profiler = sys.modules.get("torch.profiler")
+    if profiler is not None:
+        watch_torch_profiler(profiler)
+
+
 def watch_torch_profiler(profiler):
     """Has step() of torch.profiler's profiles counted; `profiler` is the module torch.profiler."""
     theirs = profiler.profile

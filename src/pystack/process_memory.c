@@ -30,6 +30,16 @@ bool snd_memory_read(pid_t pid, uint64_t address, void *out, size_t size)
     return n >= 0 && (size_t)n == size;
 }
 
+bool snd_memory_write(pid_t pid, uint64_t address, const void *bytes, size_t size)
+{
+    struct iovec local = { (void *)(uintptr_t)bytes, size }, remote = vector(address, size);
+    ssize_t      n = process_vm_writev(pid, &local, 1, &remote, 1, 0);
+
+    if (n >= 0 && (size_t)n != size)
+        errno = EFAULT;
+    return n >= 0 && (size_t)n == size;
+}
+
 /* Does it begin after the other, in its last page or the next? Then no page between them is missing. */
 static bool follows(const struct snd_piece *a, const struct snd_piece *b)
 {

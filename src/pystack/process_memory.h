@@ -21,6 +21,9 @@
 /* False, with errno set, unless all of it was read. EFAULT: not there; ESRCH: no such process. */
 bool snd_memory_read(pid_t pid, uint64_t address, void *out, size_t size);
 
+/* Likewise; not into this process. */
+bool snd_memory_write(pid_t pid, uint64_t address, const void *bytes, size_t size);
+
 static inline bool snd_memory_word(pid_t pid, uint64_t address, uint64_t *out)
 {
     return snd_memory_read(pid, address, out, sizeof *out);

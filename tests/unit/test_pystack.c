@@ -22,8 +22,10 @@
 #include <cmocka.h>
 
 #include "readable.h"
+#include "base/count_of.h"
 #include "pystack/interpreter/code_objects.h"
 #include "pystack/interpreter/code_lines.h"
+#include "pystack/interpreter/py_script.h"
 #include "pystack/outside/locate.h"
 #include "pystack/sampling/pace.h"
 #include "pystack/task.h"
@@ -519,10 +521,50 @@ static void test_pace(void **state)
     assert_true(missed >= 47);
 }
 
+/* The block of each version, with words of which each has another value. */
+static void test_script(void **state)
+{
+    static const struct {
+        unsigned minor;
+        uint64_t first; /* 0: it takes no script, or its block is not known */
+    } versions[] = { { 13, 0 }, { 14, 89 }, { 15, 105 }, { 16, 0 } };
+    uint64_t             words[SND_PY_OFFSETS_SIZE / 8];
+    struct snd_py_script script;
+
+    (void)state;
+    for (size_t i = 0; i < SND_COUNT_OF(versions); i++) {
+        unsigned minor = versions[i].minor;
+        uint64_t first = versions[i].first;
+        for (size_t k = 0; k < SND_COUNT_OF(words); k++)
+            words[k] = 1000 + k;
+        memcpy(words, "xdebugpy", 8);
+        assert_int_equal(snd_py_script_read(&script, minor, words, sizeof words), first > 0);
+        if (first == 0)
+            continue;
+        assert_int_equal(script.breaker, 1000 + first);
+        assert_int_equal(script.place, 1001 + first);
+        assert_int_equal(script.allowed, 1002 + first);
+        assert_int_equal(script.pending, 1003 + first);
+        assert_int_equal(script.path, 1004 + first);
+        assert_int_equal(script.path_size, 1005 + first);
+        assert_false(snd_py_script_read(&script, minor, words, (first + 5) * 8));
+        words[first + 5] = 63; /* no room for a path */
+        assert_false(snd_py_script_read(&script, minor, words, sizeof words));
+        words[first + 5] = 512;
+        words[first] = UINT64_MAX;
+        assert_false(snd_py_script_read(&script, minor, words, sizeof words));
+        words[first] = 8;
+        assert_true(snd_py_script_read(&script, minor, words, sizeof words));
+        words[0] = 0;
+        assert_false(snd_py_script_read(&script, minor, words, sizeof words));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_script),
         cmocka_unit_test(test_any_bytes),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_symbols),

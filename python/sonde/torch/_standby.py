@@ -301,9 +301,23 @@ def _forget_in_child():
 
 def start(folder, torch, after_import):
     """Listens from now on; `torch` has just been imported."""
+    _steps.watch_run(torch, after_import)
+    _listen(folder)
+
+
+def join(folder):
+    """`sonde record PID` of a program that is running: its main thread calls this between two instructions of its own."""
+    if _standby is not None:
+        raise RuntimeError(f"it listens in another folder: sonde record {os.path.dirname(os.path.dirname(_standby.name))}")
+    if "torch.optim.optimizer" not in sys.modules:
+        raise RuntimeError("it has not imported torch, of which operators would be recorded; sonde attach samples any program")
+    _steps.watch_running()
+    _listen(folder)
+
+
+def _listen(folder):
     global _standby
     _standby = Standby(folder)
-    _steps.watch_run(torch, after_import)
     _steps.on_step = _standby.on_step
     os.register_at_fork(after_in_child=_forget_in_child)
     atexit.register(_standby.leave)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde record: has the processes of a `sonde run --standby` record some steps, all of them the same.
+ * sonde record: has the processes of a `sonde run --standby`, or one that runs, record some steps, all of them the same.
  *
  * In two parts, so that no rank is late: first each opens its file and attaches its probes, which
  * may take a while; then all are told the step to begin with, which none has reached. Every program runs on
@@ -19,6 +19,7 @@
 #include "base/system/proc_files.h"
 #include "base/text/buf.h"
 #include "cli/commands.h"
+#include "cli/process/ask_running.h"
 #include "cli/process/listeners.h"
 #include "cli/run/run_standby.h"
 
@@ -89,8 +90,27 @@ static bool is_number(const char *text)
     return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
+/* The folder in which a process listens; it is asked to, unless that is only to be listed. -1, or the exit status. */
+static int find_folder(const char *operand, pid_t pid, bool may_ask, char folder[PATH_MAX])
+{
+    struct sonde_error err = { 0 };
+
+    if (folder_of_process(pid, folder))
+        return -1;
+    if (kill(pid, 0) != 0 && errno == ESRCH)
+        return snd_failure("record %s: no such process", operand);
+    if (!may_ask)
+        return snd_failure("record %s: it was not started by sonde run --standby, or is another "
+                           "user's",
+                           operand);
+    return snd_running_listen(pid, folder, &quit, &err) == SONDE_OK
+               ? -1
+               : snd_failure("record %s: it was not started by sonde run --standby: %s", operand,
+                             err.message);
+}
+
 /* FOLDER or PID. -1, or the exit status after saying why. */
-static int find_listeners(const struct snd_command *self, const char *operand,
+static int find_listeners(const struct snd_command *self, const char *operand, bool may_ask,
                           struct snd_listeners *all, char folder[PATH_MAX])
 {
     struct sonde_error err = { 0 };
@@ -99,10 +119,9 @@ static int find_listeners(const struct snd_command *self, const char *operand,
 
     if (is_number(operand) && stat(operand, &st) != 0) {
         pid = (pid_t)strtol(operand, NULL, 10);
-        if (!folder_of_process(pid, folder))
-            return snd_failure("record %s: no such process, or it was not started by sonde run "
-                               "--standby (or is another user's)",
-                               operand);
+        int status = find_folder(operand, pid, may_ask, folder);
+        if (status >= 0)
+            return status;
     } else if (!realpath(operand, folder)) {
         return snd_failure("record %s: %s", operand, strerror(errno));
     }
@@ -418,7 +437,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
         args.steps = STEPS_DEFAULT;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    status = find_listeners(self, argv[0], &all, folder);
+    status = find_listeners(self, argv[0], !args.list, &all, folder);
     if (status < 0)
         status = args.list ? list(self, &all) : record(&all, &args, folder, seconds, timeout);
     snd_listeners_release(&all);
