@@ -44,7 +44,7 @@ HERE         := $(CURDIR)/$(VENV)
 PREFIX       ?= /usr/local
 NATIVE       := $(VENV)/meson-native.ini
 BENCHES      := torch_ops torch_start torch_table python_functions python_lines python_sample python_programs \
-                pipe_layers native native_report heap counters page exports imports
+                pipe_layers native native_report heap counters page exports imports ranks
 STAGES       := long pairs ranks pythons asan tsan valgrind aarch64 clang bare musl abi deb
 CHECKS       := test test-all lint
 
