@@ -16,6 +16,8 @@ PROGRAM = pathlib.Path(__file__).parent / "programs/uneven_rank.py"
 RANKS = 4
 RUNS = int(os.environ.get("SONDE_RANK_RUNS", "1"))
 EXPECTED = {"even": [], "compute": [(2, "compute")], "loading": [(2, "data loading")]}
+JOBS = [(kind, slow) for kind in ("ddp", "fsdp") for slow in EXPECTED] + [("ddp", "communication")]
+EXPECTED["communication"] = [(2, "communication")]  # of several buckets at once, which FSDP2 has not
 
 
 def train(folder, kind, slow):
@@ -27,8 +29,7 @@ def train(folder, kind, slow):
 
 
 @pytest.mark.parametrize("run", range(RUNS))
-@pytest.mark.parametrize("slow", EXPECTED)
-@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+@pytest.mark.parametrize("kind, slow", JOBS)
 def test_who_is_slow(kind, slow, run, tmp_path):
     job = train(tmp_path, kind, slow)
     rows = json.loads(read("report", job, "--view", "stragglers", "--json"))["rows"]

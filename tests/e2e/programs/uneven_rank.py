@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """uneven_rank.py TRACE KIND SLOW - a rank of a training job on gloo (RANK, WORLD_SIZE, RENDEZVOUS), recorded.
 
-KIND: ddp, or fsdp (FSDP2's fully_shard). SLOW: what rank 2 is slow in: compute, loading, or even.
+KIND: ddp, or fsdp (FSDP2's fully_shard). SLOW: what rank 2 is slow in: compute, loading, communication (its buckets go one after the
+other, those of other ranks at once), or even.
 """
 import os
 import sys
@@ -13,6 +14,7 @@ import torch.distributed as dist
 import sonde
 
 STEPS, USUAL, LATE = 12, 0.05, 0.15  # seconds: of a batch, and what the others wait for, in each step
+WIDE = 8  # buckets at once, of a job whose communication is slow
 trace, kind, slow = sys.argv[1:]
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 is_slow = rank == 2
@@ -26,7 +28,7 @@ class Samples(torch.utils.data.Dataset):
 
     def __getitem__(self, index):
         if index % 8 == 0:  # a batch takes its time on every rank
-            time.sleep(USUAL + (LATE if is_slow and slow == "loading" else 0))
+            time.sleep(0 if slow == "communication" else USUAL + (LATE if is_slow and slow == "loading" else 0))
         return torch.ones(64), torch.zeros(64)
 
 
@@ -39,7 +41,7 @@ def work_more(until):
 
 def wrap(model):
     if kind == "ddp":
-        return torch.nn.parallel.DistributedDataParallel(model)
+        return torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.5 if slow == "communication" else 25)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     mesh = init_device_mesh("cpu", (size,))
@@ -49,8 +51,24 @@ def wrap(model):
     return fully_shard(model, mesh=mesh)
 
 
-dist.init_process_group("gloo", init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=size)
-model = wrap(torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64)))
+def make_gloo(store, rank, size, timeout):
+    """gloo, whose threads of rank 2 are fewer."""
+    options = dist.ProcessGroupGloo._Options()
+    options._threads = 1 if is_slow else WIDE
+    options._timeout = timeout
+    options._devices = [dist.ProcessGroupGloo.create_default_device()]
+    return dist.ProcessGroupGloo(store, rank, size, options)
+
+
+backend = "gloo"
+if slow == "communication":
+    backend = "narrow_gloo"
+    dist.Backend.register_backend(backend, make_gloo, devices=["cpu"])
+dist.init_process_group(backend, init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=size)
+layers = [torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64)]
+if slow == "communication":
+    layers = [torch.nn.Linear(64, 512), *[torch.nn.Linear(512, 512) for _ in range(WIDE)], torch.nn.Linear(512, 64)]
+model = wrap(torch.nn.Sequential(*layers))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 dist.barrier()
 with sonde.profile() as profile:
