@@ -233,7 +233,7 @@ function sampledLines(trace: Trace): HTMLElement | null {
     }));
   return barSection(
     "lines",
-    "Lines with most time of their own, by samples",
+    "Lines with most running time of their own, by samples",
     bars,
     "source",
     "The source, with the time of each line",

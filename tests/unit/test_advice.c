@@ -105,6 +105,14 @@ static void a_hot_line(void **state)
     EXPECT(said, true, { { CALLER, OWN }, RUNS, 50, 250, 0 }, REST(750));
     EXPECT("in work, takes", false, { { CALLER, OWN }, RUNS, 49, 250, 0 }, REST(750));
     EXPECT("in work, takes", false, { { CALLER, OWN }, RUNS, 50, 250, 0 }, REST(755));
+    /* a line is one place, whatever functions share it */
+    EXPECT(said, true, { { CALLER, OWN }, RUNS, 25, 100, 0 },
+           { { CALLER, OWN, { "work.<locals>.<listcomp>", "/home/me/x.py", 5, false } },
+             RUNS,
+             25,
+             150,
+             0 },
+           REST(750));
     /* code of libraries counts for the line that calls it */
     EXPECT(said, true,
            { { CALLER, OWN, { "dumps", LIBRARY "/json.py", 3, false } }, RUNS, 50, 250, 0 },

@@ -71,11 +71,14 @@ bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint
     return snd_spot_of_frames(advisor->trace, &advisor->libraries, process, stack, spot);
 }
 
-/* Texts of a trace are each there once: the same bytes have the same address. */
+/*
+ * Texts of a trace are each there once: the same bytes have the same address. A line is one place, whatever functions
+ * share it: a comprehension and the function around it, whose name is the shorter one.
+ */
 bool snd_spots_add(struct snd_spots *spots, const struct snd_spot *at, int64_t ns, uint64_t count)
 {
     struct snd_key key = { (uint64_t)(uintptr_t)at->file.bytes,
-                           (uint64_t)(uintptr_t)at->function.bytes, at->line };
+                           at->line ? 0 : (uint64_t)(uintptr_t)at->function.bytes, at->line };
     uint32_t       i;
 
     if (!snd_map_get(&spots->numbers, key, &i)) {
@@ -85,6 +88,8 @@ bool snd_spots_add(struct snd_spots *spots, const struct snd_spot *at, int64_t n
             return false;
         spots->items[spots->count++] = (struct snd_spot_sum){ .at = *at };
     }
+    if (at->function.length < spots->items[i].at.function.length)
+        spots->items[i].at.function = at->function;
     spots->items[i].ns = snd_add(spots->items[i].ns, ns);
     spots->items[i].count += count;
     return true;
