@@ -438,7 +438,8 @@ static void try_scans(struct sonde_trace *trace)
     }
 }
 
-/* What a check of the file counts; and what the packed one, read again, has as operators and events. */
+/* What a check of the file counts; and what the packed one, read again, has as operators and events: no
+ * format that states the size of the file, which is another by each version of the compressor. */
 static void try_packed(const char *file)
 {
     struct sonde_check  found_in;
@@ -457,12 +458,12 @@ static void try_packed(const char *file)
         const struct sonde_sink     sinks[] = { { add, &digests[0] }, { add, &digests[1] } };
         trace = scratch_open(packed);
         assert_int_equal(sonde_report(trace, &options, &sinks[0], NULL), SONDE_OK);
-        assert_int_equal(sonde_export(trace, "json", NULL, &sinks[1], NULL), SONDE_OK);
+        assert_int_equal(sonde_export(trace, "chrome", NULL, &sinks[1], NULL), SONDE_OK);
         sonde_trace_close(trace);
         nftw(packed, add_entry, 8, FTW_DEPTH | FTW_PHYS);
     }
     note("packed", "ops", 0, status, digests[0]);
-    note("packed", "json", 0, status, digests[1]);
+    note("packed", "chrome", 0, status, digests[1]);
 }
 
 /* With the trace before it, as two runs of A and one of B. */
