@@ -99,7 +99,8 @@ static void draw_calls(struct variety *v)
     static const char *const back[] = { "AddmmBackward0",
                                         "autograd::engine::evaluate_function: AddmmBackward0",
                                         "aten::mm" };
-    static const char *const modules[] = { "Net|Net", "Net.fc|Linear", "Net.fc|Linear", "Net.act" };
+    static const char *const modules[] = { "Net|Net", "Net.fc|Linear", "Net.fc|Linear", "Net.act",
+                                           "Net.act.0|ReLU" };
     static const char *const shapes[] = { "4;8,16;16,4;#;#", "8,16;16,4", "-", "(2,2;3);#" };
 
     for (uint32_t i = 0; i < CALLS; i++) {
@@ -159,11 +160,13 @@ static void draw_notes(struct variety *v)
     synth_meta(v->s, "python.version", "3.11.2");
     synth_meta(v->s, "python.functions", "trace");
     synth_meta(v->s, "python.sample.hz", "1000");
+    synth_meta(v->s, "counters.functions", "page-faults,cycles:u");
     synth_meta(v->s, "python.sys_path", DRAW_OF(v, paths));
     synth_meta(v->s, "python.prefixes", "[\"/home/me/\\\"a\\\\\", \"/home/me/app/\", \"/usr/\"]");
     if (draw(v, 2))
         synth_meta(v->s, "python.sys_prefixes", "[\"/usr\"]");
     synth_meta(v->s, "module Net", "{\"class\": \"Net\", \"parameters\": 0}");
+    synth_meta(v->s, "module Net.act.0", "{\"class\": \"ReLU\", \"parameters\": 0}");
     synth_meta(v->s, "module Net.fc",
                "{\"class\": \"Linear\", \"parameters\": 68, \"parameter_bytes\": 272}");
 }
@@ -298,6 +301,26 @@ static void act(struct variety *v, uint32_t t)
     }
 }
 
+/* Calls of functions, counted beside what is in the timeline, with counters of theirs. */
+static void add_counts(struct variety *v)
+{
+    static const uint64_t read[SND_COUNTERS_READ_WORDS] = { 4, 1, 2 };
+
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        uint64_t       count = 1 + draw(v, 3), own = draw_ns(v), total = own + draw_ns(v);
+        const uint64_t calls[SND_CALLS_WORDS] = { count, count, total, own, 0, 0, count, total };
+        synth_tally(v->s, SND_TALLY_CALLS, v->frames[i], i ? v->frames[draw(v, i)] : 0, calls,
+                    SND_CALLS_WORDS);
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint64_t counted[SND_FUNCTION_COUNTERS_WORDS] = { count, draw(v, 3),
+                                                                    draw_size(v) };
+            synth_tally(v->s, SND_TALLY_FUNCTION_COUNTERS, v->frames[i], k, counted,
+                        SND_FUNCTION_COUNTERS_WORDS);
+        }
+    }
+    synth_tally(v->s, SND_TALLY_COUNTERS_READ, 0, 0, read, SND_COUNTERS_READ_WORDS);
+}
+
 /* A heap, its stacks, one that is not known among them, and two moments of it. */
 static void add_heap(struct variety *v)
 {
@@ -351,6 +374,8 @@ void make_variety(const char *path, uint64_t n)
     }
     if (draw(&v, 2))
         add_heap(&v);
+    if (draw(&v, 3) == 0)
+        add_counts(&v);
     synth_close(v.s, true);
 }
 
