@@ -93,7 +93,8 @@ static void run_step(struct rank *ranks, const struct plan *p, uint64_t step)
     }
 }
 
-static struct snd_critical *find_path(const struct plan *p)
+/* Steps take turns with the plans. */
+static struct snd_critical *find_paths(const struct plan *plans, uint64_t count, bool by_step)
 {
     struct rank          ranks[RANKS];
     struct snd_critical *critical = NULL;
@@ -104,15 +105,20 @@ static struct snd_critical *find_path(const struct plan *p)
     for (uint32_t i = 0; i < RANKS; i++)
         ranks[i] = make_rank(i);
     for (uint64_t step = 0; step < STEPS; step++)
-        run_step(ranks, p, step);
+        run_step(ranks, &plans[step % count], step);
     for (uint32_t i = 0; i < RANKS; i++) {
         run(&ranks[i], ranks[i].main, ranks[i].mm, 1, 1);
         synth_close(ranks[i].s, true);
     }
     struct sonde_trace *trace = scratch_open(scratch_path("job"));
-    assert_int_equal(snd_critical_make(trace, &critical, NULL), SONDE_OK);
+    assert_int_equal(snd_critical_make(trace, by_step, &critical, NULL), SONDE_OK);
     sonde_trace_close(trace);
     return critical;
+}
+
+static struct snd_critical *find_path(const struct plan *p)
+{
+    return find_paths(p, 1, false);
 }
 
 static const struct snd_critical_row *find_row(const struct snd_critical *c, uint32_t rank,
@@ -146,6 +152,36 @@ static void parts_of_the_path(void **state)
     for (uint32_t i = 0; i < c->count; i++)
         sum += c->rows[i].ns;
     assert_int_equal(sum, c->span_ns);
+    snd_critical_free(c);
+}
+
+/* Rank 2 is last in one step by 10 us, rank 0 in the next by 700. */
+static void steps_have_paths(void **state)
+{
+    struct plan plans[] = { plan, plan };
+
+    (void)state;
+    plans[1].compute[0] = 1210;
+    struct snd_critical *c = find_paths(plans, 2, true);
+    assert_int_equal(c->steps, STEPS);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        uint32_t slow = step % 2 == 0 ? 2 : 0;
+        int64_t  sum = 0, computed = 0, won_ns = 0, after = step + 1 == STEPS ? 1000 : 0;
+        for (uint32_t i = 0; i < c->count; i++) {
+            const struct snd_critical_row *row = &c->rows[i];
+            if (row->step != step)
+                continue;
+            assert_int_equal(row->path_ns, (slow == 2 ? 870000 : 1560000) + after);
+            sum += row->ns;
+            if (row->rank == slow && row->kind == SND_PART_LOADING)
+                won_ns = row->win_ns;
+            if (row->rank == slow && row->kind == SND_PART_OPERATOR && row->ns > computed)
+                computed = row->ns;
+        }
+        assert_int_equal(sum, (slow == 2 ? 870000 : 1560000) + after);
+        assert_in_range(computed, slow == 2 ? 420000 : 1210000, slow == 2 ? 420000 : 1211000);
+        assert_int_equal(won_ns, slow == 2 ? 10000 : 50000);
+    }
     snd_critical_free(c);
 }
 
@@ -225,7 +261,7 @@ static struct snd_critical *run_gpu(uint64_t first, uint64_t second, uint64_t ho
     call_api(s, main_thread, at, done + 3, "cudaStreamSynchronize", (uint64_t)131 << 32 | 9);
     synth_close(s, true);
     struct sonde_trace *trace = scratch_open(scratch_path("gpu"));
-    assert_int_equal(snd_critical_make(trace, &critical, NULL), SONDE_OK);
+    assert_int_equal(snd_critical_make(trace, false, &critical, NULL), SONDE_OK);
     sonde_trace_close(trace);
     return critical;
 }
@@ -269,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(parts_of_the_path),
                                         cmocka_unit_test(shortened_as_said),
+                                        cmocka_unit_test(steps_have_paths),
                                         cmocka_unit_test(kernels_and_launches) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

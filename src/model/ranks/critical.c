@@ -7,11 +7,13 @@
 #include "base/count_of.h"
 #include "base/data/sort.h"
 #include "model/ranks/collectives.h"
+#include "model/summary/steps.h"
 
 const char *const snd_part_kind_words[SND_PART_KINDS] = { "host",       "operator", "data loading",
                                                           "collective", "call",     "kernel",
                                                           "copy",       "launch" };
 
+#define STEP_MARKS_MAX (1u << 22) /* of all ranks */
 #define NEARBY 256u /* works of a GPU that are looked at for the one that ended last */
 
 /* From here to the next one the thread does the same. */
@@ -53,7 +55,15 @@ struct process_line {
     int64_t  begin_ns, end_ns; /* the first step or range; the last range */
     uint64_t steps, changes;
     uint32_t main_thread;
-    bool     is_rank; /* the process that speaks for its rank */
+    bool     is_rank;    /* the process that speaks for its rank */
+    bool     takes_part; /* in what the path is of: the run, or a step */
+};
+
+/* A step of a process, from its mark to the next one. */
+struct step_mark {
+    uint64_t number;
+    uint32_t process;
+    int64_t  begin_ns, end_ns;
 };
 
 /* What is noted along the path, from its end to its begin. `ns` is how long it took; or how much later it was than the next. */
@@ -88,7 +98,10 @@ struct path {
     struct snd_map            call_index, row_index;
     struct path_part         *parts;
     uint32_t                  part_count, part_room;
-    bool                      failed;
+    struct step_mark         *marks; /* if the steps were asked for */
+    uint32_t                  mark_count, mark_room;
+    uint64_t                  step; /* that the path is of */
+    bool                      by_step, failed;
     /* Where it is: */
     uint32_t process, thread;
     uint32_t item; /* of devices->items; SONDE_NONE: in a thread */
@@ -224,10 +237,15 @@ static void on_step(void *user, uint32_t process, int64_t ns, uint64_t number)
 {
     struct path *p = user;
 
-    (void)number;
     if (p->processes[process].steps++ == 0)
         p->processes[process].begin_ns = ns;
     see(p, process, ns);
+    if (!p->by_step || p->mark_count >= STEP_MARKS_MAX)
+        return;
+    if (!snd_grow(&p->marks, &p->mark_room, p->mark_count, sizeof *p->marks))
+        p->failed = true;
+    else
+        p->marks[p->mark_count++] = (struct step_mark){ number, process, ns, INT64_MIN };
 }
 
 static void on_done(void *user, const struct snd_collective *c)
@@ -269,6 +287,7 @@ static void choose_processes(struct path *p)
     for (uint32_t i = 0; i < count; i++) {
         const struct snd_process *own = &p->trace->processes[i];
         struct process_line      *line = &p->processes[i];
+        line->takes_part = true;
         line->is_rank = !own->is_guest && line->changes > 0;
         for (uint32_t k = 0; k < count && line->is_rank; k++)
             if (k != i && p->trace->processes[k].shown.rank == own->shown.rank &&
@@ -320,6 +339,7 @@ static uint32_t find_row(struct path *p, uint32_t thread, uint32_t queue, enum s
     p->result->rows[p->result->count++] =
         (struct snd_critical_row){ .process = p->process,
                                    .rank = p->trace->processes[p->process].shown.rank,
+                                   .step = p->step,
                                    .thread = thread,
                                    .queue = queue,
                                    .kind = kind,
@@ -598,24 +618,28 @@ static void walk_thread(struct path *p)
 
 /* ------------------------------------------------------------------------- all */
 
+static bool can_be_last(const struct path *p, uint32_t process)
+{
+    return p->processes[process].is_rank && p->processes[process].takes_part;
+}
+
 static bool find_last(struct path *p)
 {
     int64_t next = INT64_MIN;
 
     p->process = SONDE_NONE;
     for (uint32_t i = 0; i < p->trace->process_count; i++)
-        if (p->processes[i].is_rank &&
+        if (can_be_last(p, i) &&
             (p->process == SONDE_NONE || p->processes[i].end_ns > p->processes[p->process].end_ns))
             p->process = i;
     if (p->process == SONDE_NONE)
         return false;
     for (uint32_t i = 0; i < p->trace->process_count; i++)
-        if (i != p->process && p->processes[i].is_rank && p->processes[i].end_ns > next)
+        if (i != p->process && can_be_last(p, i) && p->processes[i].end_ns > next)
             next = p->processes[i].end_ns;
     p->ns = p->processes[p->process].end_ns;
     p->thread = p->processes[p->process].main_thread;
     p->item = SONDE_NONE;
-    p->result->steps = p->processes[p->process].steps;
     add_choice(p, JOIN, p->ns, next);
     return true;
 }
@@ -668,11 +692,11 @@ static void follow_note(const struct path_part *part, struct gain *gain,
     }
 }
 
-/* In the order of time, which is from the path's last note to its first. */
-static bool find_wins(struct path *p)
+/* Of the rows from `first` on, in the order of time, which is from the path's last note to its first. */
+static bool find_wins(struct path *p, uint32_t first)
 {
     struct snd_critical *c = p->result;
-    struct gain         *gains = calloc((size_t)c->count + 1, sizeof *gains);
+    struct gain         *gains = calloc((size_t)(c->count - first) + 1, sizeof *gains);
     bool                 on_gpu = false;
 
     for (uint32_t i = p->part_count; gains && i-- > 0;) {
@@ -680,11 +704,12 @@ static bool find_wins(struct path *p)
         if (part->note == SHARED) {
             c->rows[part->row].win_ns += part->ns;
         } else if (part->note == PART) {
-            *(on_gpu ? &gains[part->row].on_gpu : &gains[part->row].since_join) += part->ns;
+            struct gain *gain = &gains[part->row - first];
+            *(on_gpu ? &gain->on_gpu : &gain->since_join) += part->ns;
         } else {
             on_gpu = part->note == LAUNCH || part->note == LIMIT;
-            for (uint32_t row = 0; row < c->count; row++)
-                follow_note(part, &gains[row], &c->rows[row]);
+            for (uint32_t row = first; row < c->count; row++)
+                follow_note(part, &gains[row - first], &c->rows[row]);
         }
     }
     free(gains);
@@ -695,23 +720,100 @@ static int compare_rows(const void *a, const void *b)
 {
     const struct snd_critical_row *x = a, *y = b;
 
-    return SND_ORDER(SND_FALLING(x->ns, y->ns), SND_RISING(x->process, y->process),
-                     SND_RISING(x->name, y->name));
+    return SND_ORDER(SND_RISING(x->step, y->step), SND_FALLING(x->ns, y->ns),
+                     SND_RISING(x->process, y->process), SND_RISING(x->name, y->name));
+}
+
+/* Of the run, or of the step that the processes are set to. False: no memory. */
+static bool walk_path(struct path *p)
+{
+    struct snd_critical *c = p->result;
+    uint32_t             first = c->count;
+    int64_t              span_ns = 0;
+
+    p->part_count = 0;
+    snd_map_release(&p->row_index);
+    p->row_index = (struct snd_map){ 0 };
+    if (!find_last(p))
+        return true;
+    c->steps += p->by_step ? 1 : p->processes[p->process].steps;
+    walk_back(p);
+    for (uint32_t i = first; i < c->count; i++)
+        span_ns = snd_add(span_ns, c->rows[i].ns);
+    for (uint32_t i = first; i < c->count; i++)
+        c->rows[i].path_ns = span_ns;
+    c->span_ns = snd_add(c->span_ns, span_ns);
+    return !p->failed && find_wins(p, first);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const struct step_mark *x = a, *y = b;
+
+    return SND_ORDER(SND_RISING(x->process, y->process), SND_RISING(x->begin_ns, y->begin_ns));
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const struct step_mark *x = a, *y = b;
+
+    return SND_ORDER(SND_RISING(x->number, y->number), SND_RISING(x->process, y->process),
+                     SND_RISING(x->begin_ns, y->begin_ns));
+}
+
+/* What follows the last step of a process is none. */
+static void end_marks(struct path *p)
+{
+    snd_sort(p->marks, p->mark_count, sizeof *p->marks, compare_times);
+    for (uint32_t i = 0; i < p->mark_count; i++) {
+        struct step_mark *mark = &p->marks[i];
+        bool is_last = i + 1 == p->mark_count || p->marks[i + 1].process != mark->process;
+        if (!is_last)
+            mark->end_ns = p->marks[i + 1].begin_ns;
+        else if (!snd_steps_is_open(p->trace, mark->process, mark->number))
+            mark->end_ns = p->processes[mark->process].end_ns;
+    }
+    snd_sort(p->marks, p->mark_count, sizeof *p->marks, compare_numbers);
+}
+
+/* Where it leads to a rank that has no such step, it goes back to the first begin of the others'. */
+static bool walk_step(struct path *p, uint32_t from, uint32_t to)
+{
+    int64_t first_ns = INT64_MAX;
+
+    for (uint32_t i = from; i < to; i++)
+        first_ns = p->marks[i].begin_ns < first_ns ? p->marks[i].begin_ns : first_ns;
+    for (uint32_t i = 0; i < p->trace->process_count; i++) {
+        p->processes[i].takes_part = false;
+        p->processes[i].begin_ns = first_ns;
+    }
+    for (uint32_t i = from; i < to; i++) {
+        struct process_line *line = &p->processes[p->marks[i].process];
+        if (line->takes_part || p->marks[i].end_ns <= p->marks[i].begin_ns)
+            continue;
+        line->takes_part = true;
+        line->begin_ns = p->marks[i].begin_ns;
+        line->end_ns = p->marks[i].end_ns;
+    }
+    p->step = p->marks[from].number;
+    return walk_path(p);
 }
 
 static bool make_path(struct path *p)
 {
-    if (!make_indexes(p))
-        return false;
-    if (!find_last(p))
-        return true;
-    walk_back(p);
-    for (uint32_t i = 0; i < p->result->count; i++)
-        p->result->span_ns = snd_add(p->result->span_ns, p->result->rows[i].ns);
-    if (p->failed || !find_wins(p))
-        return false;
+    bool good = make_indexes(p);
+
+    if (p->by_step)
+        end_marks(p);
+    else
+        good = good && walk_path(p);
+    for (uint32_t from = 0, to; good && from < p->mark_count; from = to) {
+        for (to = from; to < p->mark_count && p->marks[to].number == p->marks[from].number;)
+            to++;
+        good = walk_step(p, from, to);
+    }
     snd_sort(p->result->rows, p->result->count, sizeof *p->result->rows, compare_rows);
-    return true;
+    return good;
 }
 
 static void release(struct path *p)
@@ -728,14 +830,15 @@ static void release(struct path *p)
     free(p->by_end);
     free(p->calls);
     free(p->parts);
+    free(p->marks);
     snd_map_release(&p->call_index);
     snd_map_release(&p->row_index);
 }
 
-enum sonde_status snd_critical_make(struct sonde_trace *trace, struct snd_critical **out,
-                                    struct sonde_error *err)
+enum sonde_status snd_critical_make(struct sonde_trace *trace, bool by_step,
+                                    struct snd_critical **out, struct sonde_error *err)
 {
-    struct path                   p = { .trace = trace };
+    struct path                   p = { .trace = trace, .by_step = by_step };
     struct snd_groups             groups = { 0 };
     struct snd_collective_watcher watcher = {
         .user = &p, .done = on_done, .open = on_open, .close = on_close, .step = on_step

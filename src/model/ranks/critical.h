@@ -10,6 +10,9 @@
  * What each part would win if it took no time is less than the part where something else was nearly as late: at each place where the
  * path takes the latest of several, the next latest limits what is won since ranks, or thread and GPU, last waited for each other.
  *
+ * Asked for it, each step has a path of its own: back from the last moment of the rank that ends it last, to where the rank that the
+ * path has come to began it.
+ *
  * Memory: 16 bytes for each change of what a thread does.
  *
  * Layer: model. Threads: one at a time.
@@ -40,13 +43,15 @@ struct snd_critical_row {
     uint32_t           name; /* of the trace; SONDE_NONE: none */
     int64_t            ns;   /* on the path */
     uint64_t           count;
-    int64_t            win_ns; /* that the job were shorter if it took no time */
+    int64_t            win_ns;  /* that the job were shorter if it took no time */
+    uint64_t           step;    /* that the path is of, if steps were asked for */
+    int64_t            path_ns; /* that the path lasts which it lies on */
 };
 
 struct snd_critical {
-    struct snd_critical_row *rows; /* the longest first */
+    struct snd_critical_row *rows; /* by step, the longest first */
     uint32_t                 count, room;
-    int64_t                  span_ns; /* of the path */
+    int64_t                  span_ns; /* of the path; of those of all steps */
     uint64_t                 steps;   /* of the rank that it ends in */
 };
 
@@ -54,7 +59,7 @@ struct snd_critical {
  * Owns:   the caller, who frees *out with snd_critical_free().
  * Errors: as snd_collectives_walk().
  */
-SND_CHECKED enum sonde_status snd_critical_make(struct sonde_trace   *trace,
+SND_CHECKED enum sonde_status snd_critical_make(struct sonde_trace *trace, bool by_step,
                                                 struct snd_critical **out, struct sonde_error *err);
 void                          snd_critical_free(struct snd_critical *critical);
 

@@ -4,7 +4,10 @@
 #include "view/ranks/clocks_note.h"
 #include "view/render/view.h"
 
+enum { COLUMN_STEP };
+
 static const struct snd_column columns[] = {
+    { "step", "Step", SND_COUNT, SND_FIT_FIXED },
     { "rank", "Rank", SND_COUNT, SND_FIT_FIXED },
     { "where", "Thread or stream", SND_TEXT, SND_FIT_CONTENT },
     { "kind", "Kind", SND_TEXT, SND_FIT_CONTENT },
@@ -44,25 +47,28 @@ SND_DOC_RELEASE(free_critical, snd_critical_free)
 SND_VIEW_BUILD(snd_view_critical)
 {
     struct snd_critical *critical = NULL;
+    bool                 by_step = options->groups & SONDE_GROUP_STEP;
 
-    (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    enum sonde_status st = snd_critical_make(trace, &critical, err);
+    enum sonde_status st = snd_critical_make(trace, by_step, &critical, err);
     snd_doc_keep(doc, critical, free_critical);
     if (st != SONDE_OK)
         return st;
     for (uint32_t i = 0; i < critical->count; i++) {
         const struct snd_critical_row *row = &critical->rows[i];
         struct snd_cell               *cell = snd_table_add(&doc->rows);
+        *cell++ = snd_cell_number((int64_t)row->step);
         *cell++ = row->rank != SONDE_NONE ? snd_cell_number(row->rank) : snd_cell_none();
         *cell++ = where_cell(doc, trace, row);
         *cell++ = snd_cell_string(snd_part_kind_words[row->kind]);
         *cell++ = name_cell(trace, row->name);
         *cell++ = snd_cell_number(row->ns);
-        *cell++ = snd_cell_share(row->ns, critical->span_ns);
+        *cell++ = snd_cell_share(row->ns, row->path_ns);
         *cell++ = snd_cell_number(row->win_ns);
         *cell++ = snd_cell_number((int64_t)row->count);
     }
+    if (!by_step)
+        snd_table_leave_out(&doc->rows, COLUMN_STEP);
     snd_doc_total(doc, "path_ns", "Critical path", SND_TIME, snd_cell_number(critical->span_ns));
     snd_doc_total(doc, "steps", NULL, SND_COUNT, snd_cell_number((int64_t)critical->steps));
     snd_clocks_note(doc);
