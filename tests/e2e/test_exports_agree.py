@@ -28,6 +28,7 @@ CASES = [line.split()[0] for line in
                         text=True).stdout.splitlines()] if GEN else []
 WRAPPERS = {"fold", "torch"}  # have operators that lists fold
 ONE_AT_A_TIME = {"gpu_overlap", "job_gpu"}  # have work of one stream that overlaps: speedscope has what is left of each
+SAMPLED = {"samples", "python_random", "stacks", "mixed", "runs", "chance", "chance_job", "variety", "large_samples"}
 REOPENED = {"async", "torch", "range_counters"}  # have ranges that end before what lies in them
 UTILITY = {"aten::is_leaf", "aten::output_nr", "aten::_version",
            "profiler::_record_function_enter", "profiler::_record_function_enter_new",
@@ -193,7 +194,7 @@ def test_calls_and_times_of_exports_are_the_reports(case, tmp_path):
     else:  # what is folded is gone from the count and from the total, and from nothing else
         assert set(table) == set(report)
         assert all(report[name][0] <= table[name][0] for name in table)
-    if case in ("samples", "python_random", "stacks", "mixed", "runs", "chance", "chance_job"):
+    if case in SAMPLED:
         return  # speedscope and folded show the samples
     speedscope = of_speedscope(trace)
     if case in ONE_AT_A_TIME:

@@ -112,7 +112,7 @@ def readable(name):
 
 
 # Have ranges that end before what lies in them; asynchronous ones have a track of their own.
-OVERLAP = {"async", "chance", "chance_job", "mixed", "torch"}
+OVERLAP = {"async", "chance", "chance_job", "mixed", "torch", "variety"}
 
 
 def ranges_of(decoded):

@@ -113,7 +113,6 @@ static void draw_calls(struct variety *v)
                 .strides = draw(v, 3) ? 0 : synth_shapes(v->s, "1;16,1;4,1"),
                 .arguments = draw(v, 3) ? 0 : synth_string(v->s, "[\"\", \"1\", \"[1, 2]\"]"),
                 .keywords = draw(v, 4) ? 0 : synth_string(v->s, "{\"out\": \"\", \"a\": \"1\"}"),
-                .overload = draw(v, 4) ? 0 : synth_string(v->s, "out"),
                 .stack = draw(v, 2) ? v->stacks[draw(v, STACKS)] : 0,
                 .module = is_back || draw(v, 3) == 0 ? 0 : synth_string(v->s, DRAW_OF(v, modules)),
                 .scope = is_back      ? SND_SCOPE_BACKWARD + 1
@@ -207,6 +206,7 @@ static void enter(struct variety *v, uint32_t t)
 {
     if (v->functions[t] == DEEPEST)
         return;
+    v->now[t]++; /* no two begin in one nanosecond */
     v->open[t][v->functions[t]++] = (struct function){ .id = ++v->next_function,
                                                        .frame = v->frames[draw(v, FRAMES)],
                                                        .start_ns = v->now[t] };

@@ -120,7 +120,7 @@ static enum snd_py_read ask(const struct worker *w)
 static void test_only_who_is_asked_answers(void **state)
 {
     struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13, false) };
-    struct worker     a, b;
+    struct worker     a = { 0 }, b = { 0 };
     int               answers = 0;
 
     (void)state;

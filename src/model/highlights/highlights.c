@@ -263,7 +263,7 @@ static void tell_heap(struct snd_highlights *highlights, const struct sonde_trac
 {
     const struct snd_heap_row *most = NULL;
     struct sonde_frame         frame = { .function = { "(not known)", 11 }, .file = { "", 0 } };
-    char                       place[SND_SPOT_TEXT + 180];
+    char                       place[SND_SPOT_TEXT + 140];
 
     for (uint32_t i = 0; i < heap->count; i++) {
         const struct snd_heap_row *row = snd_heaps_row(heaps, heap->first + i);

@@ -183,8 +183,10 @@ static inline bool snd_deliver_api_(struct snd_walker *w, struct snd_place *plac
     const uint64_t begin[2] = { words[0], SND_SPAN_NAME(words[1]) };
     const uint64_t call[2] = { SND_WORD0_ATTR64(SND_ATTR_API), words[2] };
 
-    if (snd_deliver_show_(w, place, SND_EV_BEGIN, begin))
+    if (snd_deliver_show_(w, place, SND_EV_BEGIN, begin)) {
+        w->stats.events++; /* as if it had been written apart */
         w->visitor->other(w->visitor->user, place->index, place->thread->last_ns, call);
+    }
     return snd_deliver_ticks_(w, place, SND_SPAN_TICKS(words[1]));
 }
 
