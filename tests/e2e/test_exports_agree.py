@@ -168,7 +168,10 @@ def test_every_format_is_compared():
     assert all((pathlib.Path(__file__).parent / file).is_file() for file in ELSEWHERE.values())
 
 
-@pytest.mark.parametrize("case", CASES)
+LARGE = {"wide", "layers_job"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.long] if case in LARGE else []) for case in CASES])
 def test_calls_and_times_of_exports_are_the_reports(case, tmp_path):
     trace = generate(case, tmp_path / case, "500")
     report, table = of_ops(trace), of_csv(trace)
