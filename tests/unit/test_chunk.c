@@ -7,7 +7,7 @@
 #include "record/file/chunk.h"
 #include "recorded.h"
 
-/* A chunk of spans and marks; bit i of `open`: the i-th has not ended. */
+/* A chunk of spans and marks; bit i of `open`: the i-th of the first 32 has not ended. */
 static struct snd_chunk_header *fill_chunk(uint64_t *words, unsigned spans, unsigned open,
                                            unsigned marks)
 {
@@ -15,7 +15,7 @@ static struct snd_chunk_header *fill_chunk(uint64_t *words, unsigned spans, unsi
 
     for (unsigned i = 0; i < spans; i++, at += 2) {
         at[0] = (uint64_t)(100 + i) << 8 | SND_EV_SPAN;
-        at[1] = SND_PAIR(1, open >> i & 1 ? 0 : 5);
+        at[1] = SND_PAIR(1, i < 32 && open >> i & 1 ? 0 : 5);
     }
     for (unsigned i = 0; i < marks; i++, at += 2) {
         at[0] = (uint64_t)(900 + i) << 8 | SND_EV_MARK;

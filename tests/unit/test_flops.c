@@ -345,6 +345,13 @@ static void answers(void **state)
                            &work),
                      SND_FLOPS_UNKNOWN);
     assert_int_equal(count("aten::mm", "3,4;#", NULL, SONDE_FLOPS_FULL, &work), SND_FLOPS_UNKNOWN);
+    char   huge[20 * 20 + 8] = "";
+    size_t length = 0;
+    for (int i = 0; i < 20; i++) /* more elements than there is a number for */
+        length += (size_t)snprintf(huge + length, sizeof huge - length, "%s9000000000000000000",
+                                   i > 0 ? "," : "");
+    assert_int_equal(count("aten::sin", huge, NULL, SONDE_FLOPS_FULL, &work), SND_FLOPS_UNKNOWN);
+    assert_true(work.flops == 0 && work.moved_bytes == 0);
     static const char *const weights[] = {
         "25,8;25,6", "24,8;18,6", "24,8,1;24,6", "24,8;24,6,1", "24;24,6", "24,8;24"
     }; /* not 4 x 6 by 8 and by 6 */
