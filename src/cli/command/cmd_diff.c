@@ -176,8 +176,7 @@ static int run_and_compare(const struct snd_command *self, const struct diff_arg
     runs->seconds = args->seconds;
     int status = snd_diff_runs_make(self, runs);
     if (status < 0) {
-        memcpy(all, runs->traces[0], runs->count * sizeof *all);
-        memcpy(all + runs->count, runs->traces[1], runs->count * sizeof *all);
+        snd_diff_runs_list(runs, all);
         status = compare(self, args, all, runs->count, runs->count);
     }
     snd_diff_runs_release(runs);

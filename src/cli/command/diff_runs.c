@@ -195,6 +195,13 @@ static int run_round(const struct snd_command *self, struct snd_diff_runs *runs,
     return status;
 }
 
+void snd_diff_runs_list(const struct snd_diff_runs *runs,
+                        struct sonde_trace         *all[2 * SND_DIFF_RUNS_MOST])
+{
+    memcpy(all, runs->traces[0], runs->count * sizeof *all);
+    memcpy(all + runs->count, runs->traces[1], runs->count * sizeof *all);
+}
+
 static int find_margin(const struct snd_command *self, struct snd_diff_runs *runs)
 {
     struct sonde_diff_options options = SONDE_DIFF_OPTIONS_INIT;
@@ -202,8 +209,7 @@ static int find_margin(const struct snd_command *self, struct snd_diff_runs *run
     struct sonde_error        err;
 
     options.by = runs->by;
-    memcpy(all, runs->traces[0], runs->count * sizeof *all);
-    memcpy(all + runs->count, runs->traces[1], runs->count * sizeof *all);
+    snd_diff_runs_list(runs, all);
     enum sonde_status st = sonde_diff_margin(all, runs->count, runs->count, &options, &runs->margin,
                                              &err);
     if (st == SONDE_E_ARGUMENT)
