@@ -189,6 +189,7 @@ struct snd_recording {
     uint32_t                cycle;
     char  *notes; /* what sonde_metadata() recorded, for later files: run_metadata.c */
     size_t note_bytes;
+    size_t notes_lost; /* for which there was no room */
 
     /* the file */
     char             file_path[PATH_MAX];

@@ -412,6 +412,41 @@ static void test_more_metadata_than_is_kept(void **state)
     sonde_trace_close(trace);
 }
 
+static void count_cut(const struct sonde_cycle *cycle, void *user)
+{
+    struct sonde_trace *trace;
+
+    assert_int_equal(sonde_trace_open(cycle->path, &trace, NULL), SONDE_OK);
+    *(uint64_t *)user = *(uint64_t *)user * 100 + recorded_ledger(trace, "cut_names");
+    sonde_trace_close(trace);
+}
+
+/* What is not kept for later files is counted in each of them, and not in the one that is open and has it. */
+static void test_metadata_that_is_not_kept_is_counted(void **state)
+{
+    (void)state;
+    enum { LENGTH = 4000 };
+    struct sonde_options options = recorded_options("cut-notes.sonde");
+    char                 value[LENGTH + 1];
+    uint64_t             cut = 0;
+
+    options.schedule = (struct sonde_schedule){ 1, 0, 1, 3, 0, 0 };
+    options.on_cycle = count_cut;
+    options.user = &cut;
+    memset(value, 'v', LENGTH);
+    value[LENGTH] = '\0';
+    recorded_start(&options);
+    for (int i = 0; i < 18; i++) /* before the first file: 16 of them fit */
+        sonde_metadata("long", value);
+    for (int step = 0; step < 6; step++) {
+        sonde_step();
+        if (step == 2)
+            sonde_metadata("long", value); /* in the second file */
+    }
+    recorded_stop();
+    assert_int_equal(cut, 20203);
+}
+
 /* ------------------------------------------------------------------ limits */
 
 static void *mark_once(void *argument)
@@ -675,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_another_recording_in_the_callback),
         cmocka_unit_test(test_metadata_in_every_cycle),
         cmocka_unit_test(test_more_metadata_than_is_kept),
+        cmocka_unit_test(test_metadata_that_is_not_kept_is_counted),
         cmocka_unit_test(test_stop_while_a_thread_is_in_a_large_chunk),
         cmocka_unit_test(test_keep_last_after_many_threads),
         cmocka_unit_test(test_small_limit_and_odd_chunks),

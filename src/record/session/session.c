@@ -229,7 +229,7 @@ static enum sonde_status start(const struct sonde_options *options, struct sonde
     snd_rec.said = snd_rec.barred = false;
     snd_place_open();
     snd_rec.file_path[0] = '\0';
-    snd_rec.note_bytes = 0;
+    snd_rec.note_bytes = snd_rec.notes_lost = 0;
     set_phase(SND_WAITING);
     status = begin_action(action, err);
     if (status != SONDE_OK)

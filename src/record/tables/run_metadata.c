@@ -31,8 +31,7 @@ void snd_metadata_keep(const char *key, const char *value)
     if (!snd_rec.notes)
         snd_rec.notes = snd_ownpages_new(SND_NOTES_SIZE);
     if (!snd_rec.notes || snd_rec.note_bytes + key_size + value_size > SND_NOTES_SIZE) {
-        if (snd_header && snd_rec.phase != SND_OPEN) /* else the file of now gets it whole */
-            snd_count(&snd_header->cut_names, 1);
+        snd_rec.notes_lost++; /* of the files to come: one that is open gets it whole */
         return;
     }
     memcpy(snd_rec.notes + snd_rec.note_bytes, key, key_size);
@@ -42,6 +41,7 @@ void snd_metadata_keep(const char *key, const char *value)
 
 static void write_notes(void)
 {
+    snd_count(&snd_header->cut_names, snd_rec.notes_lost);
     for (size_t at = 0; at < snd_rec.note_bytes;) {
         const char *key = snd_rec.notes + at, *value = key + strlen(key) + 1;
         snd_metadata_write(key, value, strlen(value));
