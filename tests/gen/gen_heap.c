@@ -63,7 +63,8 @@ static void put_moments(struct synth *s, uint32_t at_main, uint32_t at_load, uin
 
 /*
  * main() -> load(), main() -> parse() -> copy(); the peak is over, load() has changed since. N > 1: the
- * same as samples; 7: with a name that some formats cannot hold. Mapped memory, whose peak is now; a stack that is not known.
+ * same as samples; 7: with a name that some formats cannot hold; 9: of a damaged file, whose last moment lies before others
+ * and held more than the most. Mapped memory, whose peak is now; a stack that is not known.
  */
 void make_heap(const char *path, uint64_t n)
 {
@@ -95,6 +96,8 @@ void make_heap(const char *path, uint64_t n)
         put_sampled(s, at_copy, 0, 10);
     }
     put_moments(s, at_main, at_load, at_copy);
+    if (n == 9)
+        put_moment(s, 4, 0, 100, 50, 400000, 350000);
     synth_thread_done(s, t, 1000000, 0);
     synth_close(s, true);
 }

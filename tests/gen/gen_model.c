@@ -92,13 +92,17 @@ static void note_modules(struct synth *s, const char *batch)
     synth_meta(s, "model.batch", batch);
 }
 
-static void make_passes(const char *folder)
+static void make_passes(const char *folder, unsigned before_bytes)
 {
     struct synth *s = begin_file(folder, "pass-2", 3);
     uint32_t      t = synth_thread(s, "main", 0), pass = synth_string(s, "model.pass batch=2");
+    char          batch[160];
 
-    note_modules(s, "{\"batch\": 2, \"input_bytes\": 64, \"before_bytes\": 656, \"backward\": 0, "
-                    "\"input\": \"ids 2x8 int64\", \"input_source\": \"from --input\"}");
+    snprintf(batch, sizeof batch,
+             "{\"batch\": 2, \"input_bytes\": 64, \"before_bytes\": %u, \"backward\": 0, "
+             "\"input\": \"ids 2x8 int64\", \"input_source\": \"from --input\"}",
+             before_bytes);
+    note_modules(s, batch);
     for (uint64_t i = 0; i < 2; i++) {
         uint64_t at = 100000 * (i + 1), here = 4096 * (i + 1);
         synth_begin(s, t, at, pass, 0);
@@ -111,13 +115,17 @@ static void make_passes(const char *folder)
     synth_close(s, true);
 }
 
-static void make_training(const char *folder)
+static void make_training(const char *folder, unsigned before_bytes)
 {
     struct synth *s = begin_file(folder, "train-2", 4);
     uint32_t      t = synth_thread(s, "main", 0);
+    char          batch[100];
 
+    snprintf(batch, sizeof batch,
+             "{\"batch\": 2, \"input_bytes\": 64, \"before_bytes\": %u, \"backward\": 1}",
+             before_bytes);
     synth_meta(s, "torch.thread 4242", "1");
-    note_modules(s, "{\"batch\": 2, \"input_bytes\": 64, \"before_bytes\": 656, \"backward\": 1}");
+    note_modules(s, batch);
     synth_begin(s, t, 1000, synth_string(s, "model.train batch=2"), 0);
     operate(s, t, 2000, "Net.a", 4096, 256, 5);
     synth_end(s, t, 5000);
@@ -136,14 +144,14 @@ static void make_training(const char *folder)
     synth_close(s, true);
 }
 
+/* n 1: nothing was in use before the first pass. */
 void make_bench(const char *path, uint64_t n)
 {
-    (void)n;
     make_folder(path);
     make_timing(path, "timing-2", 1, 2);
     make_timing(path, "timing-1", 2, 1);
-    make_passes(path);
-    make_training(path);
+    make_passes(path, n == 1 ? 0 : 656);
+    make_training(path, n == 1 ? 0 : 656);
     struct synth *s = begin_file(path, "peak", 5);
     uint32_t      t = synth_thread(s, "main", 0);
     for (uint64_t i = 0; i < 2; i++) {

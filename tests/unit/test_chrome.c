@@ -221,12 +221,62 @@ static void counters_of_devices(void **state)
     sonde_trace_close(trace);
 }
 
+static int count_of(const char *text, const char *words)
+{
+    int count = 0;
+
+    for (; (text = strstr(text, words)); text++)
+        count++;
+    return count;
+}
+
+/* A member that the caller gives stands once, as given, whether torch made the trace or not. */
+static void given_members_replace_our_own(void **state)
+{
+    static const char *const given[] = {
+        "host_name", "mine", "distributedInfo", "{\"rank\": 5}", "with_flops", "7", NULL
+    };
+
+    (void)state;
+    for (int form = 0; form < 4; form++) {
+        bool                        torch = form & 1, gives = form & 2;
+        struct synth_options        how = { .host = "theirs", .rank = 1, .world_size = 2 };
+        struct sonde_export_options options = SONDE_EXPORT_OPTIONS_INIT;
+        char                        path[] = "/tmp/sonde-test-XXXXXX";
+        int                         fd = mkstemp(path);
+        assert_true(fd >= 0);
+        close(fd);
+        struct synth *s = synth_new(path, &how);
+        synth_mark(s, synth_thread(s, "main", 0), 10, synth_string(s, "here"), 0);
+        if (torch) {
+            synth_meta(s, "torch.probe", "1");
+            synth_meta(s, "torch.options", "{\"with_flops\": true}");
+        }
+        synth_close(s, true);
+        struct sonde_trace *trace;
+        struct sonde_buffer text = { 0 };
+        struct sonde_sink   sink = sonde_sink_buffer(&text);
+        options.metadata = gives ? given : NULL;
+        assert_int_equal(sonde_trace_open(path, &trace, NULL), SONDE_OK);
+        unlink(path);
+        assert_int_equal(sonde_export(trace, "chrome", &options, &sink, NULL), SONDE_OK);
+        assert_int_equal(count_of(text.bytes, "\"distributedInfo\""), 1);
+        assert_int_equal(count_of(text.bytes, "\"host_name\""), 1);
+        assert_int_equal(count_of(text.bytes, "\"with_flops\":1"), torch && !gives ? 1 : 0);
+        assert_int_equal(count_of(text.bytes, "\"host_name\":\"mine\""), gives ? 1 : 0);
+        assert_int_equal(count_of(text.bytes, "\"with_flops\":7"), gives ? 1 : 0);
+        sonde_buffer_release(&text);
+        sonde_trace_close(trace);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nests_as_recorded),
         cmocka_unit_test(no_length_lies_in_its_parent),
         cmocka_unit_test(counters_of_devices),
+        cmocka_unit_test(given_members_replace_our_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,40 @@ static void failed_cycles_are_said_once(void **state)
     assert_int_equal(count_said(lose_the_folder, "this cycle is not recorded"), 1);
 }
 
+/* Of each cycle, which step it says it ended with; 0: it says none. */
+static void note_ended(const struct sonde_cycle *cycle, void *user)
+{
+    uint64_t           *ended = user;
+    struct sonde_trace *trace;
+    struct sonde_text   key, value;
+
+    assert_int_equal(sonde_trace_open(cycle->path, &trace, NULL), SONDE_OK);
+    ended[cycle->index] = 0;
+    for (uint32_t n = 0; sonde_trace_metadata(trace, 0, n, &key, &value); n++)
+        if (strcmp(key.bytes, "steps.ended") == 0)
+            ended[cycle->index] = strtoull(value.bytes, NULL, 10);
+    sonde_trace_close(trace);
+}
+
+/* Two steps wait, two are recorded, and again: the last of each is whole, its file says so. */
+static void cycles_say_which_step_they_ended_with(void **state)
+{
+    struct sonde_options options = SONDE_OPTIONS_INIT;
+    uint64_t             ended[2] = { 99, 99 };
+
+    (void)state;
+    options.path = recorded_path("ended.sonde");
+    options.schedule = (struct sonde_schedule){ .wait = 2, .active = 2, .repeat = 2 };
+    options.on_cycle = note_ended;
+    options.user = ended;
+    recorded_start(&options);
+    for (int i = 0; i < 8; i++)
+        sonde_step();
+    recorded_stop();
+    assert_int_equal(ended[0], 3);
+    assert_int_equal(ended[1], 7);
+}
+
 static int record_again(const char *path)
 {
     struct sonde_options options = SONDE_OPTIONS_INIT;
@@ -178,6 +212,7 @@ static void a_closed_file_is_as_long_as_what_it_has(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cycles_say_which_step_they_ended_with),
         cmocka_unit_test(failed_cycles_are_said_once),
         cmocka_unit_test(a_child_starts_its_own),
         cmocka_unit_test(a_thread_reserves_ahead),

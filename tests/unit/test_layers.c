@@ -125,6 +125,7 @@ static void what_cannot_be(void **state)
     refuse("r6", head, "out=torch.float32 [3, 2", "size");
     refuse("r8", head, "parameter_bytes=-4", "parameter_bytes");
     refuse("r7", head, "out=torch.float32 [3, 2] many", "size");
+    refuse("r9", head, "in=torch.float32 [3] -12", "size");
 }
 
 int main(void)

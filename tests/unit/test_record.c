@@ -217,11 +217,24 @@ static void test_endless_names(void **state)
         snprintf(name + 1000, 100, "%d", i);
         begin_by(name);
     }
+    name[0] = 'm'; /* by its number: one more that finds no room */
+    sonde_begin_id(sonde_intern(name, strlen(name)), 0);
+    sonde_end();
     recorded_stop();
     struct sonde_trace *trace = recorded_open("endless.sonde");
     recorded_walk(trace, count_begins, &begins);
-    assert_int_equal(begins, NAMES);
-    assert_true(recorded_ledger(trace, "lost_names") > 0);
+    assert_int_equal(begins, NAMES + 1);
+    assert_int_equal(recorded_ledger(trace, "missing_ids"), 0);
+    struct sonde_averages *averages;
+    uint64_t               nameless = 0;
+    assert_int_equal(sonde_averages_new(trace, NULL, &averages, NULL), SONDE_OK);
+    for (size_t i = 0; i < sonde_averages_count(averages); i++)
+        if (strcmp(sonde_averages_row(averages, i)->name.bytes, "(names lost)") == 0)
+            nameless += sonde_averages_row(averages, i)->count;
+    assert_true(nameless > 0);
+    assert_int_equal(nameless, recorded_ledger(trace, "lost_names"));
+    assert_int_equal(sonde_averages_count(averages), NAMES + 2 - nameless);
+    sonde_averages_free(averages);
     sonde_trace_close(trace);
 }
 

@@ -284,19 +284,18 @@ static struct snd_spot find_spot(const struct snd_range_advice *w, uint32_t numb
     return spot;
 }
 
-/* A sum over the processes of a job is longer than any of them ran: the share is of the one in which it is greatest. */
+/* A sum over the processes of a job is longer than any of them ran: the share is of the one in which it is greatest; NULL: of none. */
 static const struct sum *find_greatest(const struct snd_range_advice *w, const struct named *named,
                                        double *share)
 {
     uint32_t          count = w->advisor->trace->process_count;
     const struct sum *best = NULL;
 
-    *share = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct sum *sum = &named->of_processes[i];
         int64_t           span = count == 1 ? sonde_summary_totals(w->advisor->summary)->span_ns
                                             : snd_sub(w->lifetimes[i].last_ns, w->lifetimes[i].first_ns);
-        double            own = sum->count > 0 ? snd_percent(sum->total_ns, span) : 0;
+        double            own = snd_percent(sum->total_ns, span);
         if (sum->count > 0 && (!best || own > *share)) {
             best = sum;
             *share = own;
