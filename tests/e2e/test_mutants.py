@@ -29,6 +29,8 @@ static int add(int a, int b)
     if (a < b && b != 9)
         a += 4;
     call(a - b);
+    while (b == 'x')
+        step(&b);
     free(room);
     for (int i = 0; i < b; i++)
         snd_release_tree(&trees[i]);
@@ -64,13 +66,14 @@ def test_each_operator_changes_its_place():
             (16, "assignment dropped", ";"),
             (17, "+ and - swapped", "call(a + b);"),
             (17, "call dropped", ";"),
-            (25, "+ and - swapped", "return a - b;"),
-            (25, "returns 0", "return 0;")} <= found
+            (18, "condition negated", "while (!(b == 'x'))"),
+            (27, "+ and - swapped", "return a - b;"),
+            (27, "returns 0", "return 0;")} <= found
 
 
 def test_comments_strings_assertions_and_allocations_are_left_alone():
     touched = {line for line, _, _ in changes()}
-    assert touched == {4, 15, 16, 17, 25}
+    assert touched == {4, 15, 16, 17, 18, 19, 27}
 
 
 def test_a_seed_draws_the_same_places_again():

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/highlights/advice_samples.c, advice_operators.c and advice_memory.c: what is said of a program, and from how much on. */
 #include "format/layout.h"
+#include "model/highlights/advisor.h"
 #include "scratch.h"
 #include "sonde/export.h"
 
@@ -331,13 +332,91 @@ static void heaps(void **state)
     expect_heap(h, "freed by the next call", false);
 }
 
+/* ------------------------------------------------------------------------- tensors */
+
+/* Two tensors that lie side by side, of an operator each. */
+static const char *make_tensors(uint64_t more_bytes)
+{
+    const char   *path = scratch_path("tensors");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "t", 0);
+    const char   *names[] = { "aten::empty", "aten::ones" };
+
+    for (uint32_t i = 0; more_bytes > 0 && i < 2; i++) {
+        synth_begin(s, t, 100 + 100 * i, synth_string(s, names[i]), 0);
+        synth_alloc(s, t, 110 + 100 * i, SND_DEVICE(0, 0xffff), 0x1000 + i,
+                    i ? more_bytes : 96 << 20);
+        synth_end(s, t, 150 + 100 * i);
+    }
+    synth_mark(s, t, 400, synth_string(s, "end"), 0);
+    synth_close(s, true);
+    return path;
+}
+
+/* Who waits for the walk over the trace is who has something to look for in it. */
+static void what_is_not_there_is_not_waited_for(void **state)
+{
+    (void)state;
+    for (uint64_t bytes = 0; bytes < 2; bytes++) {
+        struct sonde_trace *trace = scratch_open(make_tensors(bytes << 20));
+        struct snd_advisor *advisor;
+        assert_int_equal(snd_advisor_new(trace, &advisor, NULL), SONDE_OK);
+        assert_int_equal(advisor->memory != NULL, bytes > 0);
+        assert_null(advisor->gpu);
+        snd_advisor_free(advisor);
+        sonde_trace_close(trace);
+    }
+}
+
+static void the_peak_of_tensors(void **state)
+{
+    struct sonde_buffer text = report_advice(make_tensors(32 << 20));
+
+    (void)state;
+    if (!strstr(text.bytes, "aten::empty holds 75 % of the peak of the CPU's memory: 96.00 MB of "
+                            "128.00 MB, in 1 block"))
+        fail_msg("%s", text.bytes);
+    sonde_buffer_release(&text);
+}
+
+/* A place is named by its file's last part, or by its range; both are cut. */
+static void names_of_places(void **state)
+{
+    char            text[SND_SPOT_TEXT], name[151], cut[128];
+    struct snd_spot spot = { { "/home/me/x.py", 13 }, { "work", 4 }, 5 };
+
+    (void)state;
+    assert_string_equal(snd_spot_short(&spot, text), "x.py:5");
+    spot.file = (struct sonde_text){ "x.py", 4 };
+    assert_string_equal(snd_spot_short(&spot, text), "x.py:5");
+    spot.line = 0;
+    assert_string_equal(snd_spot_short(&spot, text), "work");
+    spot.function = (struct sonde_text){ "Net.fc|Linear", 6 }; /* without its class */
+    assert_string_equal(snd_spot_short(&spot, text), "Net.fc");
+    memset(name, 'n', 150);
+    name[150] = '\0';
+    spot.function = spot.file = (struct sonde_text){ name, 150 };
+    snprintf(cut, sizeof cut, "%.100s", name);
+    assert_string_equal(snd_spot_short(&spot, text), cut);
+    spot.line = UINT32_MAX;
+    snprintf(cut, sizeof cut, "%.100s:4294967295", name);
+    assert_string_equal(snd_spot_short(&spot, text), cut);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hot_line),       cmocka_unit_test(a_hot_line_of_operators),
-        cmocka_unit_test(imports),          cmocka_unit_test(the_interpreters_lock),
-        cmocka_unit_test(kinds_of_waits),   cmocka_unit_test(loading_data),
-        cmocka_unit_test(too_many_threads), cmocka_unit_test(heaps),
+        cmocka_unit_test(a_hot_line),
+        cmocka_unit_test(a_hot_line_of_operators),
+        cmocka_unit_test(imports),
+        cmocka_unit_test(the_interpreters_lock),
+        cmocka_unit_test(kinds_of_waits),
+        cmocka_unit_test(loading_data),
+        cmocka_unit_test(too_many_threads),
+        cmocka_unit_test(heaps),
+        cmocka_unit_test(what_is_not_there_is_not_waited_for),
+        cmocka_unit_test(the_peak_of_tensors),
+        cmocka_unit_test(names_of_places),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

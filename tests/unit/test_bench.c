@@ -167,6 +167,24 @@ static void what_was_told(void **state)
     sonde_trace_close(trace);
 }
 
+/* What was not measured, and why; of a batch without energy there is none. */
+static void why_there_is_no_energy(void **state)
+{
+    struct synth       *s = synth_new(scratch_path("bench"), NULL);
+    uint32_t            t = synth_thread(s, "main", 0);
+    struct sonde_trace *trace;
+
+    (void)state;
+    synth_meta(s, "model.batch", "{\"batch\": 3, \"input_bytes\": 12, \"before_bytes\": 52}");
+    synth_meta(s, "model.energy", "{\"absent\": \"no counter may be read\"}");
+    range(s, t, 1000, 2000, "model.peak flops=5000");
+    struct sonde_bench *bench = finish(s, &trace);
+    assert_true(text_is(sonde_bench_model(bench)->energy, "no counter may be read"));
+    assert_true(isnan(sonde_bench_batch(bench, 0)->joules));
+    sonde_bench_free(bench);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +192,7 @@ int main(void)
         cmocka_unit_test(peak_is_of_what_the_pass_took),
         cmocka_unit_test(training_holds_what_forward_kept),
         cmocka_unit_test(what_was_told),
+        cmocka_unit_test(why_there_is_no_energy),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -21,6 +21,7 @@ struct job {
     double      wobble_ns;   /* of every clock */
     double      wobbles;     /* of them, in the whole job */
     double      straggle_ns; /* host 0 is late by this, and leaves a little before the others */
+    uint32_t    groups;      /* that take turns; 0: one */
 };
 
 static uint64_t state;
@@ -82,7 +83,7 @@ static void run_collective(const struct job *job, const struct clock *clocks, ui
         stays[r] = (struct snd_stay){ r / job->ranks, r, show(job, clock, enters[r]),
                                       show(job, clock, leaves) };
     }
-    assert_true(snd_clocks_add(found, 0, stays, count));
+    assert_true(snd_clocks_add(found, job->groups ? number % job->groups : 0, stays, count));
 }
 
 /* The moment at which a clock shows `at`. */
@@ -135,20 +136,21 @@ static const struct {
     struct job job;
     double     most_ns;
 } jobs[] = {
-    { { "NCCL, one rank a host", 1, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 0, 0, 0 }, 6e5 },
-    { { "NCCL, four ranks a host", 4, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 0, 0, 0 }, 2e4 },
-    { { "the first host as straggler", 2, 2000, 1e7, 3e5, 4e4, 3e3, false, 0, 0, 0, 4e6 }, 2e4 },
-    { { "20 collectives in 2 s", 4, 20, 1e8, 3e5, 1e5, 3e3, false, 0, 0, 0, 0 }, 2e4 },
-    { { "20 collectives, one rank", 1, 20, 1e8, 3e5, 1e5, 3e3, false, 0, 0, 0, 0 }, 3e6 },
-    { { "gloo, 200 us later", 2, 2000, 1e7, 1e6, 3e5, 2e5, true, 0, 0, 0, 0 }, 8e5 },
-    { { "gloo, 200 us each way", 4, 500, 1e7, 1e6, 6e5, 2e5, false, 0, 0, 0, 0 }, 9e5 },
-    { { "gloo, 20 collectives", 2, 20, 1e8, 1e6, 6e5, 2e5, false, 0, 0, 0, 0 }, 9e5 },
-    { { "clocks wobble, slowly", 2, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 1e5, 1, 0 }, 2e4 },
-    { { "clocks wobble, often", 2, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 1e5, 12, 0 }, 2e4 },
-    { { "clocks wobble, one rank", 1, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 1e5, 3, 0 }, 2e6 },
-    { { "a ring of all ranks", 8, 300, 1e8, 3e5, 1e5, 3e3, false, 3e4, 0, 0, 0 }, 1e7 },
-    { { "a ring, two ranks a host", 2, 1000, 1e7, 3e5, 1e5, 3e3, false, 3e4, 0, 0, 0 }, 4e6 },
-    { { "a ring, one rank a host", 1, 2000, 1e7, 3e5, 1e5, 3e3, false, 3e4, 0, 0, 0 }, 4e6 },
+    { { "NCCL, one rank a host", 1, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 0, 0, 0, 0 }, 6e5 },
+    { { "NCCL, four ranks a host", 4, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 0, 0, 0, 0 }, 2e4 },
+    { { "the first host as straggler", 2, 2000, 1e7, 3e5, 4e4, 3e3, false, 0, 0, 0, 4e6, 0 }, 2e4 },
+    { { "20 collectives in 2 s", 4, 20, 1e8, 3e5, 1e5, 3e3, false, 0, 0, 0, 0, 0 }, 2e4 },
+    { { "20 collectives, one rank", 1, 20, 1e8, 3e5, 1e5, 3e3, false, 0, 0, 0, 0, 0 }, 3e6 },
+    { { "gloo, 200 us later", 2, 2000, 1e7, 1e6, 3e5, 2e5, true, 0, 0, 0, 0, 0 }, 8e5 },
+    { { "gloo, 200 us each way", 4, 500, 1e7, 1e6, 6e5, 2e5, false, 0, 0, 0, 0, 0 }, 9e5 },
+    { { "gloo, 20 collectives", 2, 20, 1e8, 1e6, 6e5, 2e5, false, 0, 0, 0, 0, 0 }, 9e5 },
+    { { "clocks wobble, slowly", 2, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 1e5, 1, 0, 0 }, 2e4 },
+    { { "clocks wobble, often", 2, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 1e5, 12, 0, 0 }, 2e4 },
+    { { "clocks wobble, two groups", 2, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 1e5, 12, 0, 2 }, 2e4 },
+    { { "clocks wobble, one rank", 1, 2000, 1e7, 3e5, 1e5, 3e3, false, 0, 1e5, 3, 0, 0 }, 2e6 },
+    { { "a ring of all ranks", 8, 300, 1e8, 3e5, 1e5, 3e3, false, 3e4, 0, 0, 0, 0 }, 1e7 },
+    { { "a ring, two ranks a host", 2, 1000, 1e7, 3e5, 1e5, 3e3, false, 3e4, 0, 0, 0, 0 }, 4e6 },
+    { { "a ring, one rank a host", 1, 2000, 1e7, 3e5, 1e5, 3e3, false, 3e4, 0, 0, 0, 0 }, 4e6 },
 };
 
 static void stated_error_holds(void **unused)
@@ -174,9 +176,31 @@ static void stated_error_holds(void **unused)
     }
 }
 
+/* Two hosts that met once: between them lies what the collective allows, and no more is said. */
+static void one_collective_is_enough(void **unused)
+{
+    const int64_t     ahead = 500000;
+    struct snd_stay   stays[] = { { 0, 0, 1000, 3000 }, { 1, 1, ahead + 1500, ahead + 3100 } };
+    struct snd_clocks found;
+    double            error;
+
+    (void)unused;
+    assert_true(snd_clocks_init(&found, 2));
+    assert_true(snd_clocks_add(&found, 0, stays, 2));
+    assert_true(snd_clocks_solve(&found));
+    assert_true(found.clocks[0].is_known && found.clocks[1].is_known);
+    const struct snd_host_clock *other = &found.clocks[1 - found.reference];
+    int64_t                      at = found.reference == 0 ? ahead + 2000 : 2000;
+    int64_t                      offset = snd_clock_offset(other, at, &error);
+    assert_true(fabs((double)(offset - (found.reference == 0 ? ahead : -ahead))) <= error);
+    assert_true(error > 0 && error <= 2100);
+    snd_clocks_release(&found);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(stated_error_holds) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(stated_error_holds),
+                                        cmocka_unit_test(one_collective_is_enough) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

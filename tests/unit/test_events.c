@@ -475,6 +475,10 @@ static void python_functions(void **state)
     assert_int_equal(c->python_parent[3], 1);
     assert_int_equal(c->parent[3], 1);
     assert_int_equal(c->flags[3], SONDE_EVENT_IS_FUNCTION);
+    uint32_t texts = (uint32_t)sonde_events_text_count(events); /* functions' are the last */
+    assert_int_equal(texts - 1, c->name[0] > c->name[3] ? c->name[0] : c->name[3]);
+    assert_true(sonde_events_text(events, texts - 1).length > 0);
+    assert_true(text_is(sonde_events_text(events, texts), ""));
     sonde_events_free(events);
     sonde_trace_close(trace);
 }

@@ -81,10 +81,48 @@ static void a_gpu_of_one_kernel(void **state)
     }
 }
 
+/* What is said of where the function with the most time of its own is. */
+static void check_place(const char *file, uint32_t line, const char *expected)
+{
+    const uint64_t        words[8] = { 1, 1, 1000, 900, 0, 0, 1, 1000 };
+    struct snd_highlights found = { .count = 0 };
+    struct synth         *s = synth_new(scratch_path("place"), NULL);
+    uint32_t              f = synth_string(s, "f");
+
+    synth_tally(s, SND_TALLY_CALLS, synth_frame_in(s, f, line, synth_string(s, file), line, false),
+                0, words, 8);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("place"));
+    assert_int_equal(snd_highlights_find(trace, SND_HAS_FUNCTIONS, &found, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    const struct snd_highlight *h = find_link(&found, "table/functions");
+    assert_non_null(h);
+    assert_string_equal(h->text, "The function f takes 100 % of the time of all threads itself");
+    assert_string_equal(h->detail, expected);
+}
+
+/* Built-in functions have "~" for a file, which says nothing; other names may begin with it, or be as short. */
+static void places_of_functions(void **state)
+{
+    char path[250], expected[256];
+
+    (void)state;
+    check_place("~", 0, "");
+    check_place("~me.py", 7, "~me.py:7");
+    check_place("x", 7, "x:7");
+    check_place("/home/me/x.py", 0, "/home/me/x.py");
+    check_place("", 7, "");
+    memset(path, 'p', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    snprintf(expected, sizeof expected, "%.200s:7", path);
+    check_place(path, 7, expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(slow_steps),
-                                        cmocka_unit_test(a_gpu_of_one_kernel) };
+                                        cmocka_unit_test(a_gpu_of_one_kernel),
+                                        cmocka_unit_test(places_of_functions) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -155,6 +155,31 @@ static const char *make_records(void)
     return path;
 }
 
+/* Blocks that two functions allocated, one of which calls the other. */
+static const char *make_heap(void)
+{
+    const char    *path = scratch_path("heap");
+    struct synth  *s = synth_new(path, NULL);
+    const uint64_t own[SND_HEAP_WORDS] = { [SND_HEAP_ALLOCATIONS] = 3,
+                                           [SND_HEAP_BYTES] = 300,
+                                           [SND_HEAP_PEAK_NUMBER] = 1,
+                                           [SND_HEAP_PEAK_BYTES] = 300,
+                                           [SND_HEAP_PEAK_BLOCKS] = 3 };
+    const uint64_t all[SND_HEAP_PROCESS_WORDS] = { [SND_HEAP_PROCESS_ALLOCATIONS] = 6,
+                                                   [SND_HEAP_PROCESS_LIVE] = 600,
+                                                   [SND_HEAP_PROCESS_PEAK] = 600,
+                                                   [SND_HEAP_PROCESS_PEAKS] = 1 };
+    uint32_t       file = synth_string(s, "f.c"), stack = 0;
+
+    for (uint32_t i = 1; i <= 2; i++) {
+        stack = synth_stack(s, stack, synth_frame_in(s, file, i, file, i, false));
+        synth_tally(s, SND_TALLY_HEAP, stack, 0, own, SND_HEAP_WORDS);
+    }
+    synth_tally(s, SND_TALLY_HEAP_PROCESS, 0, 0, all, SND_HEAP_PROCESS_WORDS);
+    synth_close(s, true);
+    return path;
+}
+
 /* Two ranks, each with a GPU and steps. */
 static const char *make_job(void)
 {
@@ -531,6 +556,10 @@ static void views_survive(void **state)
         for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)
             if (strcmp(info->name, "asm") != 0) /* another program prints the most of it */
                 fail_export(paths[i], info->name, report, false);
+    const char *heap = make_heap();
+    for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)
+        if (strncmp(info->name, "heap", 4) == 0)
+            fail_export(heap, info->name, report, false);
 }
 
 /* ---------------------------------------------------------------- its file */

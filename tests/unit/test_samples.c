@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/samples/sample_trees.c: the call tree of sampled stacks. */
 #include "format/layout.h"
+#include "model/samples/mixed_stacks.h"
 #include "scratch.h"
 #include "sonde/export.h"
 
@@ -305,6 +306,40 @@ static void samples_of_several_ranges(void **state)
     }
 }
 
+static bool take_one(void *user, const struct sonde_event *sample, uint32_t chain)
+{
+    (void)sample, (void)chain;
+    ++*(unsigned *)user;
+    return false;
+}
+
+/* Who has no memory left is told no more, beside ranges and without. */
+static void a_walk_ends_early(void **state)
+{
+    (void)state;
+    for (int with_ranges = 0; with_ranges < 2; with_ranges++) {
+        struct synth    *s = synth_new(scratch_path("early"), NULL);
+        uint32_t         sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
+        uint32_t         stack = synth_stack(s, 0, frame_of(s, "f", 1, 1));
+        struct snd_mixed mixed;
+        unsigned         taken = 0;
+        if (with_ranges)
+            synth_begin(s, t, 0, synth_string(s, "range"), 0);
+        for (uint64_t i = 1; i <= 5; i++)
+            synth_sample(s, sampler, i * 1000, stack, 3 | 1 << 8, t, 1000);
+        if (with_ranges)
+            synth_end(s, t, 9000);
+        synth_close(s, true);
+        struct sonde_trace *trace = scratch_open(scratch_path("early"));
+        assert_int_equal(snd_mixed_walk(&mixed, trace, take_one, &taken, NULL),
+                         with_ranges ? SONDE_E_NOMEM
+                                     : SONDE_OK); /* it is said of the taker's own */
+        assert_int_equal(taken, 1);
+        snd_mixed_release(&mixed);
+        sonde_trace_close(trace);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +350,7 @@ int main(void)
         cmocka_unit_test(ranges_come_after_what_opened_them),
         cmocka_unit_test(idle_threads_are_told_apart),
         cmocka_unit_test(samples_of_several_ranges),
+        cmocka_unit_test(a_walk_ends_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -299,6 +299,11 @@ static void impossible_times_are_damage(void **state)
         assert_int_equal(stats.damaged_chunks, 1);
     }
     sonde_trace_close(trace);
+    struct sonde_check check;
+    assert_int_equal(sonde_check(scratch_path("future"), &check, NULL), SONDE_OK);
+    assert_int_equal(check.damaged_chunks, 1);
+    assert_int_equal(check.events, 1);
+    assert_true(check.closed);
 }
 
 /* ----------------------------------------------------------- work of devices */

@@ -17,7 +17,7 @@ BLANKED = re.compile(r"""
   | \b(?:static_assert|_Static_assert|assert)\s*\([^;]*;
 """, re.S | re.M | re.X)
 
-NO_MEMORY = re.compile(r"NOMEM|no_memory|snd_grow|alloc\(|strdup|failed|give_up|assembly_stop|make_room|\bgood\b|out of memory|_fail\(|snd_texts_add|snd_map_put|snd_arena_|\b(?:capacity|room) \?")
+NO_MEMORY = re.compile(r"NOMEM|no_memory|snd_grow|pages_grow|alloc\(|strdup|failed|give_up|assembly_stop|make_room|\bgood\b|out of memory|_fail\(|snd_texts_add|snd_map_put|snd_arena_|\b(?:capacity|room) \?")
 NOT_SEEN = re.compile(r"(?:\w*free|\w*release\w*|\w*_close|\w*lock|close|munmap|fclose|madvise|memset)\(")
 
 COMPARED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -85,7 +85,7 @@ def negated_conditions(code):
     for match in re.finditer(r"\b(?:if|while) \(", code):
         last = closing(code, match.end() - 1)
         if last:
-            yield match.end(), last, "!(" + code[match.end():last] + ")", "condition negated"
+            yield match.end(), last, None, "condition negated"
 
 
 def next_number(match):
@@ -134,6 +134,8 @@ def mutants_of(file, text):
                 if is_array_size(code, start, end) or heads_freeing(code, start) or NO_MEMORY.search(statement(code, start)) or \
                         NO_MEMORY.search(after_condition(code, start)):
                     continue
+                if new is None:  # negated: with its strings and characters
+                    new = "!(" + text[start:end] + ")"
                 yield Mutant(file, text.count("\n", 0, start) + 1, start, end, new, kind)
 
 

@@ -24,26 +24,21 @@ static const struct {
 
 /* --------------------------------------------------------------------- places */
 
-static struct sonde_text last_part(struct sonde_text path)
+static const char *last_part(struct sonde_text path)
 {
     const char *slash = path.length ? memrchr(path.bytes, '/', path.length) : NULL;
 
-    if (slash)
-        path = (struct sonde_text){ slash + 1, path.length - (size_t)(slash + 1 - path.bytes) };
-    return path;
+    return slash ? slash + 1 : path.bytes;
 }
 
 const char *snd_spot_short(const struct snd_spot *spot, char text[static SND_SPOT_TEXT])
 {
-    struct sonde_text file = last_part(spot->file);
-
     if (spot->line)
-        snprintf(text, SND_SPOT_TEXT, "%.*s:%" PRIu32, (int)(file.length < 100 ? file.length : 100),
-                 file.bytes, spot->line);
+        snprintf(text, SND_SPOT_TEXT, "%.100s:%" PRIu32, last_part(spot->file), spot->line);
     else
         snprintf(text, SND_SPOT_TEXT, "%.*s",
                  (int)(spot->function.length < 100 ? spot->function.length : 100),
-                 spot->function.bytes);
+                 spot->function.bytes); /* it may be a part of a text: a module without its class */
     return text;
 }
 

@@ -686,9 +686,8 @@ static void follow_note(const struct path_part *part, struct gain *gain,
         gain->since_join += lesser(gain->on_gpu, part->ns);
         gain->on_gpu = 0;
         break;
-    default: /* LAUNCH: what was won in the thread is won by the GPU's work, too */
-        gain->since_join += gain->on_gpu;
-        gain->on_gpu = 0;
+    default: /* LAUNCH: of the GPU nothing is won yet, as SYNC or JOIN came before */
+        break;
     }
 }
 

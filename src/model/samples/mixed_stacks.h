@@ -50,7 +50,7 @@ struct snd_mixed_thread {
 
 /*
  * A sample, as the public walk shows it; its count and time are those of the part that has this chain.
- * False ends the walk.
+ * False, if memory is out, ends the walk.
  */
 typedef bool snd_mixed_fn(void *user, const struct sonde_event *sample, uint32_t chain);
 

@@ -341,9 +341,9 @@ static const char *stack_text(struct snd_doc *doc, const struct snd_heap *heap, 
             snd_buf_format(&text, ":%" PRIu32, frames[i].line);
         snd_buf_text(&text, ")");
     }
-    const char *kept = snd_doc_format(doc, "%s", count ? snd_buf_string(&text) : "(not known)");
-    sonde_buffer_release(&text);
-    return kept;
+    if (count == 0)
+        snd_buf_text(&text, "(not known)");
+    return snd_doc_take(doc, &text);
 }
 
 static void add_rows(struct snd_doc *doc, const struct snd_heaps *heaps,
