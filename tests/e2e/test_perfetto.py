@@ -171,6 +171,24 @@ def test_something_of_each_kind_was_compared(tmp_path):
     assert any(name == "memory" and len(values) > 2 for (_, name), values in memory.items())
 
 
+def test_calls_lie_in_their_callers(tmp_path):
+    """Also those that begin in the same nanosecond, and those of no length at all: callers are recorded after what they call."""
+    alike = empty = 0
+    for number in range(1, 9):
+        trace = generate("variety", tmp_path / "t.sonde", str(number))
+        events = read_json("export", trace, "-t", "chrome", "-o", "-")["traceEvents"]
+        calls = {event["args"]["Python id"]: event for event in events if event.get("cat") == "python_function"}
+        caller = lambda event: calls.get(event["args"]["Python parent id"])
+        depth = lambda event: 1 + depth(caller(event)) if caller(event) else 0
+        ns = lambda event, member: round(event[member] * 1000)
+        expected = collections.Counter((str(event["tid"]), event["name"], ns(event, "ts"), ns(event, "dur"), depth(event))
+                                       for event in calls.values())
+        assert collections.Counter(piece[1:] for piece in decode(trace).slices if "): " in piece.name) == expected
+        alike += sum(event["ts"] == caller(event)["ts"] for event in calls.values() if caller(event))
+        empty += sum(event["dur"] == 0 for event in calls.values())
+    assert alike > 20 and empty > 20
+
+
 PERIOD = 1_000_000  # ns, of the 1000 Hz that the trace asked for
 
 

@@ -202,16 +202,6 @@ static void end(struct variety *v, uint32_t t)
     }
 }
 
-static void enter(struct variety *v, uint32_t t)
-{
-    if (v->functions[t] == DEEPEST)
-        return;
-    v->now[t]++; /* no two begin in one nanosecond */
-    v->open[t][v->functions[t]++] = (struct function){ .id = ++v->next_function,
-                                                       .frame = v->frames[draw(v, FRAMES)],
-                                                       .start_ns = v->now[t] };
-}
-
 static void leave(struct variety *v, uint32_t t)
 {
     if (v->functions[t] == 0)
@@ -219,6 +209,20 @@ static void leave(struct variety *v, uint32_t t)
     const struct function *f = &v->open[t][--v->functions[t]];
     synth_function(v->s, v->threads[t], v->now[t], f->frame, 0, v->now[t] - f->start_ns, f->id,
                    v->functions[t] ? f[-1].id : 0);
+}
+
+/* Some call another in the nanosecond in which they begin, some return in it. */
+static void enter(struct variety *v, uint32_t t)
+{
+    do {
+        if (v->functions[t] == DEEPEST)
+            return;
+        v->open[t][v->functions[t]++] = (struct function){ .id = ++v->next_function,
+                                                           .frame = v->frames[draw(v, FRAMES)],
+                                                           .start_ns = v->now[t] };
+        if (draw(v, 4) == 0)
+            leave(v, t);
+    } while (draw(v, 2));
 }
 
 /* A call of the API that closes in place, and what it has a GPU do. */
@@ -259,6 +263,15 @@ static void sample(struct variety *v, uint32_t t)
                                           .end_ns = now - late });
 }
 
+static void span(struct variety *v, uint32_t t)
+{
+    uint32_t name = synth_string(v->s, draw(v, 2) ? "span" : "tidy");
+    uint64_t ns = 1 + draw_ns(v);
+
+    synth_span(v->s, v->threads[t], v->now[t], name, ns);
+    v->now[t] += ns;
+}
+
 static void act(struct variety *v, uint32_t t)
 {
     v->now[t] += draw_ns(v);
@@ -291,8 +304,7 @@ static void act(struct variety *v, uint32_t t)
         sample(v, t);
         break;
     case 12:
-        synth_span(v->s, v->threads[t], v->now[t], synth_string(v->s, draw(v, 2) ? "span" : "tidy"),
-                   1 + draw_ns(v));
+        span(v, t);
         break;
     default:
         synth_counter(v->s, v->threads[t], v->now[t],

@@ -19,12 +19,11 @@ static bool prepare(struct snd_perfetto *p)
     p->attrs_shown = snd_attrs_mask();
     p->slots = calloc(threads, sizeof *p->slots);
     p->known_slots = calloc(threads, sizeof *p->known_slots);
-    p->known_calls = calloc(threads, sizeof *p->known_calls);
     p->known_names = calloc((size_t)p->trace->names.count + 1, sizeof *p->known_names);
     p->unwritten_ns = calloc(threads, sizeof *p->unwritten_ns);
     p->is_torch = calloc((size_t)processes + 1, sizeof *p->is_torch);
-    if (!snd_arrows_init(&p->arrows, p->trace) || !p->slots || !p->known_slots || !p->known_calls ||
-        !p->known_names || !p->is_torch || !p->unwritten_ns)
+    if (!snd_arrows_init(&p->arrows, p->trace) || !p->slots || !p->known_slots ||
+        !snd_perfetto_make_calls(p) || !p->known_names || !p->is_torch || !p->unwritten_ns)
         return false;
     for (uint32_t i = 0; i < processes; i++)
         p->is_torch[i] = snd_export_is_torch(p->trace, i);
@@ -44,7 +43,7 @@ static void release(struct snd_perfetto *p)
     free(p->beside);
     free(p->slots);
     free(p->known_slots);
-    free(p->known_calls);
+    snd_perfetto_free_calls(p);
     free(p->known_names);
     free(p->unwritten_ns);
 }
@@ -110,8 +109,10 @@ SND_EXPORT_WRITE(snd_export_perfetto)
         snd_perfetto_head(&p);
         st = snd_spans_walk(trace, &write, &totals, err);
     }
-    if (st == SONDE_OK && !p.failed)
+    if (st == SONDE_OK && !p.failed) {
+        snd_perfetto_finish_calls(&p);
         st = snd_perfetto_works(&p, err);
+    }
     if (st == SONDE_OK && (p.failed || p.text.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the trace's tracks and arrows");
     release(&p);

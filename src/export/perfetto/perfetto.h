@@ -3,7 +3,7 @@
  * export/perfetto/perfetto.h - what the parts of the writer of Perfetto's trace format share.
  *
  * perfetto.c writes the whole; perfetto_packets.c packets, tracks and names; perfetto_ranges.c ranges
- * and arrows; perfetto_events.c what is not a range.
+ * and arrows; perfetto_calls.c calls of Python functions; perfetto_events.c the rest.
  *
  * The trace is walked twice. The first walk finds what a range's begin cannot tell yet: the arrows
  * that leave it or arrive at it, and whether it ends in order; it is left out of a trace without events
@@ -91,8 +91,8 @@ struct snd_perfetto {
     uint32_t                 beside_count, beside_room; /* words */
     uint64_t                *slots;                     /* by thread: bit by slot, in use */
     uint64_t                *known_slots;               /* by thread: bit by slot, described */
-    bool                    *known_calls;  /* by thread: its track of Python calls is described */
-    bool                    *known_names;  /* by number in trace->names */
+    struct snd_call_track   *calls;                     /* by thread: calls of Python functions */
+    bool                    *known_names;               /* by number in trace->names */
     struct snd_map           known_tracks; /* of counters and streams: to their numbers */
     struct snd_map           known_ids;    /* stacks, frames, functions and files written so far */
     int64_t                  period_ns;    /* what one written sample stands for */
@@ -139,6 +139,15 @@ bool snd_perfetto_find_end(const struct snd_span *span, void *user); /* the firs
 void snd_perfetto_sort_ends(struct snd_perfetto *p);
 bool snd_perfetto_on_begin(struct snd_span *span, void *user);
 bool snd_perfetto_on_end(const struct snd_span *span, void *user);
+
+/* ---- calls of Python functions */
+
+/* False: no memory. What was made is freed either way. */
+bool snd_perfetto_make_calls(struct snd_perfetto *p);
+void snd_perfetto_free_calls(struct snd_perfetto *p);
+void snd_perfetto_call(struct snd_perfetto *p, const struct sonde_event *event);
+/* Those that wait for their callers, after the walk. */
+void snd_perfetto_finish_calls(struct snd_perfetto *p);
 
 /* ---- the rest */
 

@@ -269,34 +269,17 @@ static void put_sample(struct snd_perfetto *p, const struct sonde_event *event)
     }
 }
 
-/* ------------------------------------------------- calls of Python functions */
-
-static void put_function(struct snd_perfetto *p, const struct sonde_event *event)
-{
-    uint64_t track = snd_perfetto_track(SND_TRACK_CALLS, event->thread, 0);
-    int64_t  start = event->time_ns - (int64_t)event->function.duration_ns;
-
-    if (!p->known_calls[event->thread]) {
-        p->known_calls[event->thread] = true;
-        snd_perfetto_describe(p, track, snd_perfetto_track(SND_TRACK_THREAD, event->thread, 0),
-                              (struct sonde_text){ "Python calls", 12 }, false);
-    }
-    struct snd_perfetto_opened opened = snd_perfetto_event(p, start, SND_SLICE_BEGIN, track);
-    snd_buf_clear(&p->text);
-    snd_function_text(p->trace, event->process, event->function.frame, &p->text);
-    snd_pb_text(&p->packet, SND_EVENT_NAME, (struct sonde_text){ p->text.bytes, p->text.length });
-    snd_perfetto_put_event(p, opened);
-    snd_perfetto_put_event(p, snd_perfetto_event(p, event->time_ns, SND_SLICE_END, track));
-}
-
 bool snd_perfetto_on_event(const struct sonde_event *event, const struct snd_live_change *change,
                            void *user)
 {
     static void (*const puts[])(struct snd_perfetto *, const struct sonde_event *) = {
-        [SONDE_EVENT_MARK] = put_mark,         [SONDE_EVENT_STEP] = put_step,
-        [SONDE_EVENT_COUNTER] = put_counter,   [SONDE_EVENT_LINK] = put_link,
-        [SONDE_EVENT_SAMPLE] = put_sample,     [SONDE_EVENT_GAP] = put_gap,
-        [SONDE_EVENT_FUNCTION] = put_function,
+        [SONDE_EVENT_MARK] = put_mark,
+        [SONDE_EVENT_STEP] = put_step,
+        [SONDE_EVENT_COUNTER] = put_counter,
+        [SONDE_EVENT_LINK] = put_link,
+        [SONDE_EVENT_SAMPLE] = put_sample,
+        [SONDE_EVENT_GAP] = put_gap,
+        [SONDE_EVENT_FUNCTION] = snd_perfetto_call,
     };
     struct snd_perfetto *p = user;
 
