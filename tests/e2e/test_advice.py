@@ -286,7 +286,7 @@ def even(x):
     x = torch.mm(x, x)
 torch.set_num_threads(1)
 x = torch.zeros(96, 96)
-for _ in range(50):
+for _ in range(400):
     rows(x) if 'hot' in sys.argv else even(x)
 """
 

@@ -16,7 +16,7 @@ pytest.importorskip("torchvision", reason="torchvision is not installed: no netw
 
 from torch.autograd.profiler_util import FunctionEventAvg  # noqa: E402
 from torch_tools import (CPU, FORMS, FULL, NETWORKS, apart, both, loader,  # noqa: E402
-                         seen_by_both, together, watch)
+                         seen_by_both, take_freed_blocks, together, watch)
 import warm_torch  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -39,7 +39,7 @@ class Watched(tuple):
 def watch_steadily(run, **options):
     """As watch(), once more where memory differs: torch's own varies from run to run (2.8: in 5 of 80
     runs of `training`). Ours must be the same in each."""
-    before = None
+    before, kept = None, []
     for _ in range(4):
         pair = watch(run, **options)
         used = [[(event.name, event.self_cpu_memory_usage) for event in events]
@@ -48,6 +48,7 @@ def watch_steadily(run, **options):
         if used[0] == used[1]:
             break
         before = used[1]
+        kept.append(take_freed_blocks())
     return pair
 
 
