@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/count_of.h"
+#include "base/files/folders.h"
 #include "base/text/compare.h"
 #include "base/text/nearest.h"
 #include "base/text/unknown_name.h"
@@ -164,27 +164,15 @@ int snd_after_run_check_sort(const struct snd_command *self, const struct snd_af
 
 /* -------------------------------------------------------------- the place */
 
-/* A folder of our own among the temporary files: nobody else can put a trace or a link there. */
 static char *make_scratch(void)
 {
-    const char *places[] = { getenv("TMPDIR"), "/tmp", "/var/tmp" };
-    int         why = ENOENT;
+    struct sonde_buffer path = { 0 };
 
-    for (size_t i = 0; i < SND_COUNT_OF(places); i++) {
-        char *folder = NULL;
-        if (!places[i] || places[i][0] != '/')
-            continue;
-        if (asprintf(&folder, "%s/sonde-run-XXXXXX", places[i]) < 0)
-            return NULL;
-        if (mkdtemp(folder))
-            return folder;
-        why = errno;
-        free(folder);
-    }
-    (void)snd_failure("cannot make a temporary folder in $TMPDIR, /tmp or /var/tmp: %s; the "
-                      "program runs unrecorded (-o gives the trace a place)",
-                      strerror(why));
-    return NULL;
+    if (!snd_folder_scratch("sonde-run", &path))
+        (void)snd_failure(SND_NO_SCRATCH
+                          "; the program runs unrecorded (-o gives the trace a place)",
+                          strerror(errno));
+    return path.bytes;
 }
 
 bool snd_after_run_place(struct snd_after_run *after, const char *subject, size_t length,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
+#include "base/files/folders.h"
 #include "base/text/buf.h"
 #include "base/text/compare.h"
 #include "cli/commands.h"
@@ -109,41 +110,27 @@ static int read_levels(const struct snd_command *self, const char *list, unsigne
 /* Makes the folder for the traces; -1 to go on, or the exit status. */
 static int make_folder(const struct snd_command *self, const char *asked, struct sonde_buffer *path)
 {
-    const char *base = getenv("TMPDIR");
-
-    if (asked) {
-        snd_buf_text(path, asked);
-        if (!path->failed && mkdir(path->bytes, 0700) == 0)
-            return -1;
-        return snd_failure("%s: cannot create %s: %s; give another folder with --trace", self->name,
-                           asked, strerror(errno));
-    }
-    snd_buf_format(path, "%s/sonde-model-XXXXXX", base && *base ? base : "/tmp");
-    if (!path->failed && mkdtemp(path->bytes))
+    if (!asked && snd_folder_scratch("sonde-model", path))
         return -1;
-    return snd_failure("%s: cannot create a folder in %s: %s; set TMPDIR to a writable folder",
-                       self->name, base && *base ? base : "/tmp", strerror(errno));
+    if (!asked)
+        return snd_failure("%s: " SND_NO_SCRATCH, self->name, strerror(errno));
+    snd_buf_text(path, asked);
+    if (!path->failed && mkdir(path->bytes, 0700) == 0)
+        return -1;
+    return snd_failure("%s: cannot create %s: %s; give another folder with --trace", self->name,
+                       asked, strerror(errno));
 }
 
-/* Counts the files of the folder, and removes them on request; all of them are ours. */
-static size_t visit_files(const char *path, bool remove_them)
+static bool has_files(const char *path)
 {
-    DIR   *dir = opendir(path);
-    size_t count = 0;
+    DIR *dir = opendir(path);
+    bool any = false;
 
-    if (!dir)
-        return 0;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] == '.')
-            continue;
-        count++;
-        if (remove_them)
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    }
-    closedir(dir);
-    if (remove_them)
-        rmdir(path);
-    return count;
+    for (struct dirent *entry; dir && !any && (entry = readdir(dir)) != NULL;)
+        any = entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return any;
 }
 
 /* ---------------------------------------------------------------- running */
@@ -345,12 +332,12 @@ static int run(const struct snd_command *self, int argc, char **argv)
     status = make_folder(self, args.trace, &folder);
     if (status < 0) {
         status = measure(self, &args, argv[0], levels, folder.bytes);
-        if (visit_files(folder.bytes, false) > 0) {
+        if (has_files(folder.bytes)) {
             int shown = show(self, &args, argv[0], levels, folder.bytes);
             status = status ? status : shown;
         }
-        if (!args.trace || visit_files(folder.bytes, false) == 0)
-            visit_files(folder.bytes, true);
+        if (!args.trace || !has_files(folder.bytes))
+            snd_folder_remove(folder.bytes);
     }
     sonde_buffer_release(&folder);
     return status;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 #include <wordexp.h>
 
+#include "base/files/folders.h"
 #include "base/system/clock_ns.h"
 #include "base/text/buf.h"
 #include "cli/process/child.h"
@@ -52,27 +52,14 @@ static int split(const struct snd_command *self, const char *what, const char *t
 
 static int make_folder(const struct snd_command *self, struct snd_diff_runs *runs)
 {
-    const char *base = getenv("TMPDIR");
-
-    if (runs->folder) {
-        snd_buf_text(&runs->path, runs->folder);
-        if (!runs->path.failed && mkdir(runs->folder, 0700) == 0)
-            return -1;
-    } else {
-        snd_buf_format(&runs->path, "%s/sonde-diff-XXXXXX", base && *base ? base : "/tmp");
-        if (!runs->path.failed && mkdtemp(runs->path.bytes))
-            return -1;
-    }
-    int status = snd_failure("%s: cannot create %s: %s", self->name, snd_buf_string(&runs->path),
-                             strerror(errno));
-    sonde_buffer_release(&runs->path); /* not ours: it is not removed */
-    return status;
-}
-
-static int remove_one(const char *path, const struct stat *seen, int kind, struct FTW *place)
-{
-    (void)seen, (void)kind, (void)place;
-    return remove(path);
+    if (!runs->folder && snd_folder_scratch("sonde-diff", &runs->path))
+        return -1;
+    if (!runs->folder)
+        return snd_failure("%s: " SND_NO_SCRATCH, self->name, strerror(errno));
+    snd_buf_text(&runs->path, runs->folder);
+    if (!runs->path.failed && mkdir(runs->folder, 0700) == 0)
+        return -1;
+    return snd_failure("%s: cannot create %s: %s", self->name, runs->folder, strerror(errno));
 }
 
 /* --------------------------------------------------------------- one run */
@@ -282,6 +269,6 @@ void snd_diff_runs_release(struct snd_diff_runs *runs)
         for (size_t side = 0; side < 2; side++)
             sonde_trace_close(runs->traces[side][i]);
     if (!runs->folder && runs->path.length > 0)
-        nftw(runs->path.bytes, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        snd_folder_remove(runs->path.bytes);
     sonde_buffer_release(&runs->path);
 }

@@ -7,12 +7,12 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/folders.h"
 #include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/parquet/parquet_part.h"
@@ -170,25 +170,6 @@ static enum sonde_status write_folder(struct sonde_trace *trace, const char *pat
 
 /* ------------------------------------------------------------------------- place */
 
-/* Removes a folder that this file made, and all in it. Needs no memory: it may be out. */
-static void remove_tree(int parent, const char *name)
-{
-    int  fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, entry->d_name, 0) != 0)
-            remove_tree(fd, entry->d_name);
-    }
-    if (dir)
-        closedir(dir);
-    else if (fd >= 0)
-        close(fd);
-    unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 static bool is_table(const char *name)
 {
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
@@ -230,7 +211,7 @@ static enum sonde_status move_table(const char *from, const char *to, const char
     if (source.failed || target.failed) {
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables");
     } else if (st == SONDE_OK) {
-        remove_tree(AT_FDCWD, target.bytes);
+        snd_folder_remove(target.bytes);
         if (rename(source.bytes, target.bytes) != 0)
             st = snd_fail_os(err, SONDE_E_IO, "cannot create %.300s", target.bytes);
     }
@@ -250,7 +231,7 @@ static enum sonde_status move_tables(const struct sonde_trace *trace, const char
     sonde_trace_job(trace, job);
     for (size_t i = 0; st == SONDE_OK && i < SND_SQL_TABLES; i++)
         st = move_table(from, to, snd_sql_tables[i].name, job, err);
-    remove_tree(AT_FDCWD, from);
+    snd_folder_remove(from);
     return st;
 }
 
@@ -288,7 +269,7 @@ SND_EXPORT_FOLDER(snd_export_parquet)
         if (st == SONDE_OK)
             st = move_tables(trace, aside.bytes, path, err);
         else
-            remove_tree(AT_FDCWD, aside.bytes);
+            snd_folder_remove(aside.bytes);
     }
     sonde_buffer_release(&aside);
     return st;
