@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice: each pattern is found in a program that has it, at the right line, and in none that does not.
 
-What needs a GPU is of traces made by `gen advice` (tests/gen/gen_advice.c); the rest runs here.
+What needs a GPU is of traces made by `gen advice` (tests/gen/gen_advice.c), and of traces of an H200
+(tests/gpu/faults.py); the rest runs here.
 """
+import gzip
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -12,11 +15,12 @@ import sys
 import pytest
 
 import warm_torch
-from cli_tools import generate, needs_tools, read, read_json, sonde
+from cli_tools import SONDE, generate, needs_tools, read, read_json, sonde
 from native_tools import needs_samples
 from page_tools import Opened, needs_page
 
 pytestmark = needs_tools
+TESTS = pathlib.Path(__file__).parent.parent
 ROOT_OR_LEVEL = os.geteuid() == 0 or int(open("/proc/sys/kernel/perf_event_paranoid").read()) <= 1
 
 
@@ -60,6 +64,30 @@ def test_what_follows_the_last_step_is_no_slow_step(tmp_path):
     generate("advice", tmp_path / "t.sonde", "4096")
     assert [row["part"] for row in read_json("report", tmp_path / "t.sonde", "--view", "steps", "--json")["rows"]][-1] == "after"
     assert advice(tmp_path / "t.sonde") == {}
+
+
+# What tests/gpu/faults.py says of itself, recorded on an H200: the line that ends with this word, or a range.
+HOST = "code outside of any range"
+RECORDED = {
+    "good": {},
+    "item": {"item-in-loop": "# item", "gpu-idle": HOST},
+    "synchronise": {"synchronise": "cudaDeviceSynchronize", "gpu-idle": HOST},  # a call without a stack
+    "late": {"gpu-idle": "# late"},
+    "tiny": {"tiny-kernels": "# tiny", "gpu-idle": "# tiny"},
+    "copies": {"pageable-copies": "# copies"},
+    "plain": {"no-tensor-cores": "# plain"},
+    "peak": {"memory-peak": "Net.wide", "no-tensor-cores": "# peak"},
+    "fragments": {"fragmentation": None, "memory-peak": "aten::empty", "gpu-idle": "# fragments"},
+}
+
+
+@pytest.mark.parametrize("fault", RECORDED)
+def test_what_is_wrong_with_a_program_on_an_h200_is_said_and_nothing_else(tmp_path, fault):
+    program = (TESTS / "gpu/faults.py").read_text().splitlines()
+    lines = {f"# {line.rpartition('# ')[2]}": f"/tmp/f/train.py:{number}" for number, line in enumerate(program, 1) if "  # " in line}
+    (tmp_path / "t.sonde").write_bytes(gzip.decompress((TESTS / f"data/gpu/advice/{fault}.trace.gz").read_bytes()))
+    assert {name: row["place"] for name, row in advice(tmp_path / "t.sonde").items()} == \
+        {name: lines.get(place, place) for name, place in RECORDED[fault].items()}
 
 
 LOADS = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -219,12 +247,14 @@ def test_more_processes_than_processors_are_too_many(tmp_path):
 def test_what_a_native_program_sleeps_for_is_named(tmp_path):
     if not ROOT_OR_LEVEL:
         pytest.skip("the kernel does not let us see switches")
-    (tmp_path / "nap.c").write_text("#include <time.h>\nvoid nap(void)\n{\n    struct timespec t = {0, 600000000};\n"
-                                    "    nanosleep(&t, 0);\n}\nint main(void)\n{\n    nap();\n    return 0;\n}\n")
+    (tmp_path / "nap.c").write_text("#include <time.h>\nvoid nap(int count)\n{\n    struct timespec t = {0, 600000000};\n"
+                                    "    if (count == 1) nanosleep(&t, 0);\n    else while (clock() < CLOCKS_PER_SEC / 5);\n}\n"
+                                    "int main(int count, char **words)\n{\n    (void)words;\n    nap(count);\n    return 0;\n}\n")
     subprocess.run(["cc", "-g", "-O0", tmp_path / "nap.c", "-o", tmp_path / "nap"], check=True)
-    done = sonde("run", "-q", "--off-cpu", "-o", tmp_path / "t.sonde", "--", tmp_path / "nap")
-    assert done.returncode == 0, done.stderr
-    assert advice(tmp_path / "t.sonde")["sleeps"]["place"] == f"{tmp_path}/nap.c:5"
+    for words, place in (((), f"{tmp_path}/nap.c:5"), (("busy",), None)):
+        done = sonde("run", "-q", "--off-cpu", "-o", tmp_path / "t.sonde", "--", tmp_path / "nap", *words)
+        assert done.returncode == 0, done.stderr
+        assert advice(tmp_path / "t.sonde").get("sleeps", {}).get("place") == place
 
 
 HEAP = r"""
@@ -340,12 +370,12 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 class Slow(Dataset):
     def __len__(self):
-        return 24
+        return 32
     def __getitem__(self, i):
-        time.sleep(0.01) if 'slow' in sys.argv else None  # sleep(0) gives the processor away
+        time.sleep(0.02) if 'slow' in sys.argv else None  # sleep(0) gives the processor away
         return torch.ones(4)
 def main():
-    for batch in DataLoader(Slow(), batch_size=4):
+    for batch in DataLoader(Slow(), batch_size=4, num_workers=int(sys.argv[2])):
         end = time.monotonic() + 0.05
         while time.monotonic() < end:
             batch.sum()
@@ -353,15 +383,90 @@ main()
 """
 
 
-def test_a_loader_without_workers_is_told_where_it_costs(tmp_path):
+# By samples alone, by operators that have stacks, and by operators whose lines samples tell.
+WAYS = {"samples": ("--sample=500",), "stacks": ("--ops", "--stacks"), "default": ()}
+
+
+@pytest.mark.parametrize("workers, way", [(0, "samples"), (1, "samples"), (1, "stacks"), (1, "default")])
+def test_a_loader_is_told_of_where_it_costs(tmp_path, workers, way):
+    pattern = "loader-too-slow" if workers else "loader-without-workers"
     script = tmp_path / "train.py"
     script.write_text(LOADER)
-    for argument, wanted in (("slow", True), ("quick", False)):
-        trace = tmp_path / f"{argument}.sonde"
-        done = sonde("run", "-q", "--sample=500", "-o", trace, "--", warm_torch.python(), script, argument)
+    def told(speed):
+        done = sonde("run", "-q", *WAYS[way], "-o", tmp_path / f"{speed}.sonde", "--", warm_torch.python(), script, speed, str(workers))
+        assert done.returncode == 0, done.stderr
+        found = advice(tmp_path / f"{speed}.sonde")
+        assert not {"loader-without-workers", "loader-too-slow"} & set(found) - {pattern}
+        return found.get(pattern, {}).get("place")
+
+    assert told("slow") == f"{script}:12"
+    if workers == 0 or way != "samples":  # samples do not tell the first batch, for which the workers start, from others
+        assert None in (told("quick") for _ in range(4))  # on a busy machine a worker may have to wait for a processor
+
+
+COMPILED = """
+import sys
+import torch
+@torch.compile(backend="eager", dynamic=False)
+def step(x):
+    return (x * 2).relu().sum()
+def main():
+    for i in range(160):
+        step(torch.ones(8 + i // 30 if 'changing' in sys.argv else 8))
+main()
+"""
+
+
+@pytest.mark.parametrize("way", ["stacks", "default"])
+def test_code_that_is_compiled_again_and_again_is_told_of(tmp_path, way):
+    script = tmp_path / "train.py"
+    script.write_text(COMPILED)
+    for shapes, line in (("changing", 9), ("same", None)):
+        trace = tmp_path / f"{shapes}.sonde"
+        done = sonde("run", "-q", *WAYS[way], "-o", trace, "--", warm_torch.python(), script, shapes)
         assert done.returncode == 0, done.stderr
         found = advice(trace)
-        assert found.get("loader-without-workers", {}).get("place") == (f"{script}:12" if wanted else None), found
+        assert found.get("recompilations", {}).get("place") == (line and f"{script}:{line}"), found
+        assert not line or " compiled code 6 times: " in found["recompilations"]["text"]
+        assert way == "default" or "hot-line" not in found  # the compiler's work is no line's
+
+
+LOST = """
+import os, sys, time
+import torch
+import torch.distributed as dist
+rank = int(os.environ["RANK"])
+dist.init_process_group("gloo", init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=2)
+def main():
+    for i in range(5):
+        if sys.argv[1] == "lost" and i == 3:
+            if rank == 1:  # it leaves once the other waits
+                while not os.path.exists("waits"):
+                    time.sleep(0.01)
+                return time.sleep(0.3)
+            open("waits", "w").close()
+        dist.all_reduce(torch.ones(1000))
+main()
+"""
+
+
+def test_a_collective_that_a_rank_never_came_to_is_told_of(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(LOST)
+    for how, statuses in (("lost", [1, 0]), ("whole", [0, 0])):
+        job = tmp_path / how
+        job.mkdir()
+        ranks = [subprocess.Popen([SONDE, "run", "-q", "--ops", "--stacks", "-o", job / f"{rank}.sonde", "--", warm_torch.python(), script, how],
+                                  cwd=tmp_path, stderr=subprocess.DEVNULL,
+                                  env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1",
+                                       "RENDEZVOUS": f"file://{job}/meet"}) for rank in range(2)]
+        assert [rank.wait(timeout=120) for rank in ranks] == statuses
+        found = advice(job).get("unfinished-collective")
+        if how == "whole":
+            assert found is None
+        else:
+            assert found["place"] == f"{script}:15"
+            assert found["text"] == "The all_reduce 3 of group 0, at train.py:15 was never completed; never came: rank 1"
 
 
 # ------------------------------------------------------------------------------- where it is shown

@@ -36,5 +36,9 @@ def test_who_is_slow(kind, slow, run, tmp_path):
     assert [(row["rank"], row["cause"]) for row in rows] == EXPECTED[slow], rows
     if slow == "compute":
         assert rows[0]["where"].startswith("aten::m") and rows[0]["how"] == "persistent", rows
+    advice = {row["name"]: row for row in json.loads(read("report", job, "--view", "advice", "--json"))["rows"]}
+    assert ("straggler" in advice) == bool(EXPECTED[slow]), advice
+    if EXPECTED[slow]:
+        assert " for rank 2 " in advice["straggler"]["text"] and advice["straggler"]["place"] == (rows[0]["where"] or None), advice
     kinds = {row["kind"] for row in json.loads(read("report", job, "--view", "collectives", "--json"))["rows"]}
     assert kinds >= ({"all_reduce"} if kind == "ddp" else {"all_gather", "reduce_scatter"})

@@ -96,6 +96,7 @@ void snd_advisor_free(struct snd_advisor *advisor)
     sonde_memory_free(advisor->memory);
     snd_range_advice_free(advisor->ranges);
     snd_operator_advice_free(advisor->operators);
+    snd_sampled_release(&advisor->sampled);
     snd_library_paths_release(&advisor->libraries);
     free(advisor);
 }
@@ -138,8 +139,8 @@ enum sonde_status snd_advice_find(struct snd_advisor *advisor, struct sonde_summ
         bool there;
         enum sonde_status (*find)(struct snd_advisor *, struct sonde_error *);
     } finders[] = {
+        { all->samples > 0, snd_advise_samples }, /* first: others ask it for lines */
         { advisor->gpu && advisor->gpu->launches, snd_advise_gpu },
-        { all->samples > 0, snd_advise_samples },
         { all->ranges > 0, snd_advise_ranges },
         { advisor->operators != NULL, snd_advise_operators },
         { all->allocs > 0 && advisor->memory, snd_advise_memory },

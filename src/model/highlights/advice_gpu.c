@@ -32,15 +32,21 @@ static struct snd_spot find_spot(const struct snd_advisor *advisor, const struct
 
     if (place && snd_spot_of_stack(advisor, place->process, place->stack, &spot))
         return spot;
+    if (call != SONDE_NONE &&
+        snd_spot_of_samples(advisor, advisor->trace->names.items[call].bytes, &spot))
+        return spot;
+    if (place && place->name != SONDE_NONE &&
+        snd_spot_of_samples(advisor, snd_where_name(gpu->launches, place).bytes, &spot))
+        return spot;
     if (frame && sonde_trace_frame(advisor->trace, gpu->devices[device].process, frame, &in))
         return (struct snd_spot){ in.file, in.function, in.first_line ? in.first_line : in.line };
-    if (place && place->name != SONDE_NONE)
+    if (place && place->name != SONDE_NONE) {
         spot.function = snd_where_name(gpu->launches, place);
-    else if (place)
-        spot.function = (struct sonde_text){ "code outside of any range", 25 };
-    if (spot.function.length == 0 && call != SONDE_NONE) {
+    } else if (call != SONDE_NONE) {
         const struct snd_text *name = &advisor->trace->names.items[call];
         spot.function = (struct sonde_text){ name->bytes, name->length };
+    } else if (place) {
+        spot.function = (struct sonde_text){ "code outside of any range", 25 };
     }
     return spot;
 }
@@ -131,6 +137,8 @@ static struct snd_spot find_launcher(const struct snd_advisor    *advisor,
 
     if (row->launched && !snd_spot_of_stack(advisor, row->where.process, row->where.stack, &spot)) {
         struct sonde_text name = snd_where_name(kernels->launches, &row->where);
+        if (name.length && snd_spot_of_samples(advisor, name.bytes, &spot))
+            return spot;
         spot.function = name.length ? name : row->name;
     }
     return spot;
@@ -196,11 +204,16 @@ static void tell_copies(struct snd_advisor *advisor, const struct snd_gpu_device
                snd_spot_short(&spot, place));
 }
 
-/* As cuBLAS and CUTLASS call them: "ampere_sgemm_128x64_tn", "cutlass_80_simt_sgemm_128x32_8x5_tn". */
+/*
+ * As cuBLAS and CUTLASS call them: "ampere_sgemm_128x64_tn", "cutlass_80_simt_sgemm_128x32_8x5_tn"; on Hopper
+ * "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute_kernel".
+ */
 static bool is_plain_product(struct sonde_text name)
 {
-    static const char *const plain[] = { "sgemm", "simt" }, *const not [] = { "tf32", "tensorop" };
-    bool                     found = false;
+    static const char *const plain[] = { "sgemm", "simt", "_ffma_" }, *const not [] = {
+        "tf32", "tensorop"
+    };
+    bool found = false;
 
     for (size_t i = 0; i < SND_COUNT_OF(plain); i++)
         found |= memmem(name.bytes, name.length, plain[i], strlen(plain[i])) != NULL;

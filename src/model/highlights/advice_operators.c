@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stacks of operators tell of a program that was not sampled: its hot line. Each operator's own time counts for
- * the line of the program that called it. Not where a GPU works: there an operator's time is that of its launch.
+ * the line of the program that called it; loading of data and compilation have sentences of their own. Not where a GPU works: there an operator's time is that of its launch.
  */
 #include <stdlib.h>
 
@@ -13,6 +13,7 @@
 #include "read/walk/kinds.h"
 
 #define WHOLE_NS INT64_C(50000000) /* of all operators: of less, nothing is said */
+#define NO_LINE 0u /* in place of a stack: what counts for the whole, and for no line */
 
 /* Operators that were called by one stack. */
 struct called {
@@ -26,6 +27,8 @@ struct snd_operator_advice {
     struct called      *stacks;
     uint32_t            count, room;
     struct snd_map      numbers; /* (process, stack) to one of them */
+    uint8_t            *torchs;  /* enum snd_torch_range of each name */
+    uint32_t            name_count;
     struct snd_consumer consumer;
     bool                is_done, failed;
 };
@@ -58,22 +61,40 @@ static void add_operator(struct snd_operator_advice *w, uint32_t number, int64_t
     called->count++;
 }
 
+static bool is_torchs(const struct snd_operator_advice *w, uint32_t name)
+{
+    return name < w->name_count && w->torchs[name] != SND_TORCH_NONE;
+}
+
+/* Operators of a compilation are those that it tries out. */
+static bool is_compiling(const struct snd_operator_advice *w, const struct snd_lane *lane)
+{
+    for (uint32_t i = 0; i < lane->depth; i++)
+        if (lane->open[i].range.name < w->name_count &&
+            w->torchs[lane->open[i].range.name] >= SND_TORCH_COMPILES)
+            return true;
+    return false;
+}
+
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
     const struct snd_range *r = &range->range;
 
     (void)parent;
-    if (r->stack != 0 && r->is_op && !r->is_async)
-        add_operator(user, find_stack(user, lane->process, r->stack),
-                     snd_sub(r->total_ns, r->child_ns));
+    if (r->stack == 0 || !r->is_op || r->is_async)
+        return;
+    bool torchs = is_torchs(user, r->name) || is_compiling(user, lane);
+    add_operator(user, find_stack(user, lane->process, torchs ? NO_LINE : r->stack),
+                 snd_sub(r->total_ns, r->child_ns));
 }
 
 static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
 {
     if (shared->stack == 0 || shared->is_async)
         return 0;
-    uint32_t number = find_stack(user, lane->process, shared->stack);
+    uint32_t number = find_stack(user, lane->process,
+                                 is_torchs(user, shared->name) ? NO_LINE : shared->stack);
     return number == UINT32_MAX ? UINT32_MAX : number + 1;
 }
 
@@ -81,9 +102,11 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
                     const struct snd_known_leaf *known, uint32_t kind,
                     const struct snd_open_range *above, struct snd_open_range *parent)
 {
-    (void)lane, (void)known, (void)above, (void)parent;
+    (void)known, (void)above, (void)parent;
     if (kind > 0)
-        add_operator(user, kind - 1, snd_sub(leaf->end_ns, leaf->start_ns));
+        add_operator(user,
+                     is_compiling(user, lane) ? find_stack(user, lane->process, NO_LINE) : kind - 1,
+                     snd_sub(leaf->end_ns, leaf->start_ns));
 }
 
 static void on_end(void *user, const struct snd_assembly *assembly)
@@ -122,13 +145,19 @@ enum sonde_status snd_advise_operators_wait(struct snd_advisor *advisor, struct 
 
     if (st != SONDE_OK || !wanted)
         return st;
+    const struct snd_texts     *names = &advisor->trace->names;
     struct snd_operator_advice *w = calloc(1, sizeof *w);
-    if (!w)
+    advisor->operators = w;
+    if (w)
+        w->torchs = calloc((size_t)names->count + 1, sizeof *w->torchs);
+    if (!w || !w->torchs)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
+    w->name_count = names->count;
+    for (uint32_t i = 0; i < names->count; i++)
+        w->torchs[i] = (uint8_t)snd_torch_range(names->items[i].bytes, names->items[i].length);
     w->advisor = advisor;
     w->consumer = consumer;
     w->consumer.user = w;
-    advisor->operators = w;
     snd_wait(advisor->trace, &w->consumer);
     return SONDE_OK;
 }
@@ -143,8 +172,10 @@ void snd_operator_advice_free(struct snd_operator_advice *w)
 {
     if (!w)
         return;
-    snd_wait_end(w->advisor->trace, &w->consumer);
+    if (w->advisor)
+        snd_wait_end(w->advisor->trace, &w->consumer);
     snd_map_release(&w->numbers);
+    free(w->torchs);
     free(w->stacks);
     free(w);
 }

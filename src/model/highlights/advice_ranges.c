@@ -25,8 +25,6 @@
 #define EXTRA_PERCENT \
     25.0 /* of what slow steps take longer: less, and no range alone accounts for it */
 
-enum sort { PLAIN, LOADS_ALONE, LOADS_WITH_WORKERS, COMPILE };
-
 /* Ranges of a name: all of them, or those of a process. */
 struct sum {
     int64_t  total_ns;
@@ -37,10 +35,10 @@ struct sum {
 
 /* Of each name of the trace. */
 struct named {
-    enum sort   sort;
-    struct sum *of_processes;      /* of a sort that is not PLAIN: of each process of the trace */
-    int64_t     slow_ns, usual_ns; /* self time in steps that are slow, and others */
-    struct sum  in_slow;           /* in these */
+    enum snd_torch_range torchs;       /* SND_TORCH_NONE: nothing that there is a sentence for */
+    struct sum          *of_processes; /* if there is: of each process of the trace */
+    int64_t              slow_ns, usual_ns; /* self time in steps that are slow, and others */
+    struct sum           in_slow;           /* in these */
 };
 
 /* From the first event of a process to its last. */
@@ -55,7 +53,7 @@ struct step {
     bool     is_slow;
 };
 
-/* Leaves that are not PLAIN. */
+/* Leaves that are torch's. */
 struct leaf_kind {
     uint32_t name, stack;
 };
@@ -166,23 +164,12 @@ static const struct step *find_step(const struct snd_range_advice *w, uint32_t p
 
 /* ----------------------------------------------------------------------- walk */
 
-static bool begins_with(const struct snd_text *name, const char *start)
+/* Of ranges that there is a sentence for: parts of a compilation are in it. */
+static enum snd_torch_range judge_name(const struct snd_text *name)
 {
-    size_t length = strlen(start);
+    enum snd_torch_range range = snd_torch_range(name->bytes, name->length);
 
-    return name->length >= length && memcmp(name->bytes, start, length) == 0;
-}
-
-/* As torch names what its DataLoader and its compiler do. */
-static enum sort judge_name(const struct snd_text *name)
-{
-    static const char compile[] = "_compile.compile_inner (dynamo_timed)";
-
-    if (begins_with(name, "enumerate(DataLoader)#_SingleProcess"))
-        return LOADS_ALONE;
-    if (begins_with(name, "enumerate(DataLoader)#_MultiProcess"))
-        return LOADS_WITH_WORKERS;
-    return name->length == sizeof compile - 1 && begins_with(name, compile) ? COMPILE : PLAIN;
+    return range == SND_TORCH_COMPILES_PART ? SND_TORCH_NONE : range;
 }
 
 static void add_range(struct sum *sum, uint32_t process, uint32_t stack, int64_t ns)
@@ -208,7 +195,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     struct named           *named = find_name(user, r->name);
 
     (void)parent;
-    if (named->sort != PLAIN && !r->is_async)
+    if (named->torchs != SND_TORCH_NONE && !r->is_async)
         add_range(&named->of_processes[lane->process], lane->process, r->stack, r->total_ns);
 }
 
@@ -217,7 +204,7 @@ static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct sn
     struct snd_range_advice *w = user;
 
     (void)lane;
-    if (find_name(w, shared->name)->sort == PLAIN)
+    if (find_name(w, shared->name)->torchs == SND_TORCH_NONE)
         return 0;
     if (!snd_grow(&w->kinds, &w->kind_room, w->kind_count, sizeof *w->kinds))
         return UINT32_MAX;
@@ -279,7 +266,8 @@ static struct snd_spot find_spot(const struct snd_range_advice *w, uint32_t numb
     const struct snd_text *name = &w->advisor->trace->names.items[number];
     struct snd_spot        spot;
 
-    if (!snd_spot_of_stack(w->advisor, sum->longest_process, sum->longest_stack, &spot))
+    if (!snd_spot_of_stack(w->advisor, sum->longest_process, sum->longest_stack, &spot) &&
+        !snd_spot_of_samples(w->advisor, name->bytes, &spot))
         spot = (struct snd_spot){ .function = { name->bytes, name->length } };
     return spot;
 }
@@ -326,22 +314,29 @@ static void tell_sort(struct snd_range_advice *w, uint32_t number)
         uint64_t         count;
         const char      *what;
     } sorts[] = {
-        [LOADS_ALONE] = { SND_ADVICE_LOADER_ALONE, LOADER_PERCENT, 1,
-                          "Loading data in the main process" },
-        [LOADS_WITH_WORKERS] = { SND_ADVICE_LOADER_WAITS, LOADER_PERCENT, 1,
-                                 "Waiting for the DataLoader's workers" },
-        [COMPILE] = { SND_ADVICE_COMPILES, COMPILE_PERCENT, COMPILES, NULL },
+        [SND_TORCH_LOADS_ALONE] = { SND_ADVICE_LOADER_ALONE, LOADER_PERCENT, 1,
+                                    "Loading data in the main process" },
+        [SND_TORCH_LOADS_WITH_WORKERS] = { SND_ADVICE_LOADER_WAITS, LOADER_PERCENT, 2,
+                                           "Waiting for the DataLoader's workers" },
+        [SND_TORCH_COMPILES] = { SND_ADVICE_COMPILES, COMPILE_PERCENT, COMPILES, NULL },
     };
-    enum sort         sort = w->names[number].sort;
-    double            share;
-    const struct sum *sum = find_greatest(w, &w->names[number], &share);
-    char              place[SND_SPOT_TEXT], whose[WHOSE_TEXT];
+    enum snd_torch_range sort = w->names[number].torchs;
+    double               share;
+    const struct sum    *sum = find_greatest(w, &w->names[number], &share);
+    char                 place[SND_SPOT_TEXT], whose[WHOSE_TEXT];
 
-    if (!sum || share < sorts[sort].percent || sum->count < sorts[sort].count)
+    if (!sum || sum->count < sorts[sort].count)
+        return;
+    /* The first batch is waited for while the workers start, however many there are. */
+    bool   starts = sort == SND_TORCH_LOADS_WITH_WORKERS;
+    double lasting = starts ? share * (double)snd_sub(sum->total_ns, sum->longest_ns) /
+                                  (double)(sum->total_ns > 0 ? sum->total_ns : 1)
+                            : share;
+    if (lasting < sorts[sort].percent)
         return;
     struct snd_spot spot = find_spot(w, number, sum);
     snd_spot_short(&spot, place);
-    if (sort == COMPILE)
+    if (sort == SND_TORCH_COMPILES)
         snd_advise(w->advisor, SND_ADVICE_COMPILES, share, "table/ops", &spot,
                    "torch.compile compiled code %" PRIu64
                    " times: %s, %.0f %% of the time%s, in %s",
@@ -349,10 +344,9 @@ static void tell_sort(struct snd_range_advice *w, uint32_t number)
                    name_whose(w, sum, whose), place);
     else
         snd_advise(w->advisor, sorts[sort].pattern, share, "table/ops", &spot,
-                   "%s takes %.0f %% of the time%s, %s in %" PRIu64 " batch%s, at %s",
+                   "%s takes %.0f %% of the time%s, %s in %" PRIu64 " call%s, at %s",
                    sorts[sort].what, share, name_whose(w, sum, whose),
-                   snd_amount_time(sum->total_ns).text, sum->count, sum->count == 1 ? "" : "es",
-                   place);
+                   snd_amount_time(sum->total_ns).text, sum->count, snd_plural(sum->count), place);
 }
 
 /* What slow steps do more of than the others, in the mean. */
@@ -396,7 +390,7 @@ static void tell_slow(struct snd_range_advice *w)
                snd_amount_time(w->longest_ns).text, more);
 }
 
-/* What is kept of names that are not PLAIN; false: no memory. */
+/* What is kept of names that are torch's; false: no memory. */
 static bool make_sums(struct snd_range_advice *w, uint32_t kept)
 {
     uint32_t processes = w->advisor->trace->process_count;
@@ -406,7 +400,7 @@ static bool make_sums(struct snd_range_advice *w, uint32_t kept)
     for (uint32_t i = 0; w->lifetimes && i < processes; i++)
         w->lifetimes[i] = (struct lifetime){ INT64_MAX, INT64_MIN };
     for (uint32_t i = 0, at = 0; w->sums && i < w->name_count; i++)
-        if (w->names[i].sort != PLAIN)
+        if (w->names[i].torchs != SND_TORCH_NONE)
             w->names[i].of_processes = &w->sums[(size_t)at++ * processes];
     return w->lifetimes && w->sums;
 }
@@ -425,8 +419,8 @@ enum sonde_status snd_advise_ranges_wait(struct snd_advisor *advisor, struct son
     w->advisor = advisor;
     w->name_count = names->count;
     for (uint32_t i = 0; i < names->count; i++) {
-        w->names[i].sort = judge_name(&names->items[i]);
-        kept += w->names[i].sort != PLAIN;
+        w->names[i].torchs = judge_name(&names->items[i]);
+        kept += w->names[i].torchs != SND_TORCH_NONE;
     }
     if (!make_sums(w, kept))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
@@ -461,6 +455,17 @@ enum sonde_status snd_advise_ranges_finish(struct snd_advisor *advisor, struct s
     return snd_wait_walk(advisor->trace, advisor->ranges->is_done, err);
 }
 
+bool snd_advise_ranges_have(const struct snd_advisor *advisor, enum snd_torch_range range)
+{
+    const struct snd_range_advice *w = advisor->ranges;
+
+    for (uint32_t i = 0; i < w->name_count; i++)
+        for (uint32_t p = 0; w->names[i].torchs == range && p < advisor->trace->process_count; p++)
+            if (w->names[i].of_processes[p].count > 0)
+                return true;
+    return false;
+}
+
 enum sonde_status snd_advise_ranges(struct snd_advisor *advisor, struct sonde_error *err)
 {
     struct snd_range_advice  *w = advisor->ranges;
@@ -479,7 +484,7 @@ enum sonde_status snd_advise_ranges(struct snd_advisor *advisor, struct sonde_er
         snd_assembly_release(&assembly);
     }
     for (uint32_t i = 0; st == SONDE_OK && i < w->name_count; i++)
-        if (w->names[i].sort != PLAIN)
+        if (w->names[i].torchs != SND_TORCH_NONE)
             tell_sort(w, i);
     if (st == SONDE_OK)
         tell_slow(w);

@@ -33,16 +33,20 @@ static void tell_straggler(struct snd_advisor *advisor, const struct snd_rank_ti
 static void tell_unfinished(struct snd_advisor *advisor, const struct snd_collective_rows *rows)
 {
     struct sonde_buffer absent = { 0 };
+    struct snd_spot     spot;
+    char                place[SND_SPOT_TEXT];
 
     if (rows->unfinished_count == 0)
         return;
     const struct snd_unfinished *first = &rows->unfinished[0];
     snd_ranks_text(&absent, first->ranks + first->came, first->absent);
-    snd_advise(advisor, SND_ADVICE_UNFINISHED, 100, "table/collectives", NULL,
-               "The %s %" PRId64 " of group %.*s was never completed%s%s",
+    bool has_line = snd_spot_of_stack(advisor, first->process, first->stack, &spot);
+    snd_advise(advisor, SND_ADVICE_UNFINISHED, 100, "table/collectives", has_line ? &spot : NULL,
+               "The %s %" PRId64 " of group %.*s%s%s was never completed%s%s",
                snd_collective_word(first->kind), first->sequence,
                (int)rows->groups.groups[first->group].name.length,
-               rows->groups.groups[first->group].name.bytes,
+               rows->groups.groups[first->group].name.bytes, has_line ? ", at " : "",
+               has_line ? snd_spot_short(&spot, place) : "",
                first->absent > 0 ? "; never came: rank " : "", snd_buf_string(&absent));
     sonde_buffer_release(&absent);
 }

@@ -192,25 +192,61 @@ static void add_wait(struct work *w, const struct snd_sample_count *row, size_t 
 
 /* -------------------------------------------------------------------- loading */
 
+static bool is_of_loader(const struct snd_mixed_frame *frame)
+{
+    return !frame->is_range && ends_with(frame->frame.file, "/torch/utils/data/dataloader.py");
+}
+
+/* The outermost frame of torch's DataLoader; `count`: none. */
+static size_t find_loader(const struct work *w, size_t count)
+{
+    for (size_t i = count; i-- > 0;)
+        if (is_of_loader(&w->frames[i]))
+            return i;
+    return count;
+}
+
 /* Of a thread that takes batches from torch's DataLoader: whether it loads them itself. */
 static bool add_loading(struct work *w, const struct snd_sample_count *row, size_t count)
 {
-    size_t outermost = count;
-    bool   fetches = false;
+    size_t outermost = find_loader(w, count);
+    bool   fetches = false, starts = false;
 
-    for (size_t i = 0; i < count; i++) {
-        if (w->frames[i].is_range)
-            continue;
-        fetches |= ends_with(w->frames[i].frame.file, "/torch/utils/data/_utils/fetch.py");
-        if (ends_with(w->frames[i].frame.file, "/torch/utils/data/dataloader.py"))
-            outermost = i;
-    }
-    if (outermost == count)
+    for (size_t i = 0; i < outermost && outermost < count; i++)
+        fetches |= !w->frames[i].is_range &&
+                   ends_with(w->frames[i].frame.file, "/torch/utils/data/_utils/fetch.py");
+    for (size_t i = 0; i < count; i++)
+        starts |= is_of_loader(&w->frames[i]) && /* its workers, once */
+                  ends_with(w->frames[i].frame.function, "__init__");
+    if (outermost == count || starts)
         return false;
     struct loads *loads = fetches ? &w->alone : &w->with_workers;
     loads->ns = snd_add(loads->ns, row->time_ns);
     add_at(w, &loads->at, find_own(w, outermost, count), count, row->time_ns, row->samples);
     return true;
+}
+
+/*
+ * Ranges may have no stacks of their own: of each one around the sample, this is the line. A DataLoader's is that of the
+ * loop, which calls it, not that of the data set.
+ */
+static void add_ranges(struct work *w, const struct snd_sample_count *row, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct sonde_text name = w->frames[i].frame.function;
+        size_t                  own = w->frames[i].is_range ? find_own(w, i, count) : count;
+        if (own == count)
+            continue;
+        enum snd_torch_range range = snd_torch_range(name.bytes, name.length);
+        if (range == SND_TORCH_LOADS_ALONE || range == SND_TORCH_LOADS_WITH_WORKERS)
+            own = find_own(w, find_loader(w, count), count);
+        if (own == count)
+            continue;
+        const struct sonde_frame *f = &w->frames[own].frame;
+        const struct snd_spot     spot = { f->file, f->function, f->line };
+        w->failed |= !snd_sampled_add(&w->advisor->sampled, name.bytes, &spot, row->time_ns,
+                                      row->samples);
+    }
 }
 
 /* ----------------------------------------------------------------------- rows */
@@ -248,6 +284,7 @@ static void add_row(struct work *w, const struct snd_sample_count *row)
         add_at(w, &w->locks, own, count, row->gil_wait_ns, row->samples);
     }
     bool loads = row->thread == w->main && add_loading(w, row, count);
+    add_ranges(w, row, count);
     if (!row->waits)
         add_running(w, row, own, count);
     else if (row->thread == w->main && !loads && row->time_ns > row->gil_wait_ns)
@@ -358,14 +395,15 @@ static void tell_waits(struct work *w)
     }
 }
 
-static void tell_loading(struct work *w, const struct loads *loads, enum snd_pattern pattern,
-                         const char *words)
+static void tell_loading(struct work *w, const struct loads *loads, enum snd_torch_range range,
+                         enum snd_pattern pattern, const char *words)
 {
     int64_t whole_ns = w->main == SONDE_NONE ? 0 : w->counts->threads[w->main].time_ns;
     const struct snd_spot_sum *most = snd_spots_most(&loads->at);
     char                       place[SND_SPOT_TEXT];
 
-    if (most && snd_percent(loads->ns, whole_ns) >= LOADER_PERCENT)
+    if (most && !snd_advise_ranges_have(w->advisor, range) &&
+        snd_percent(loads->ns, whole_ns) >= LOADER_PERCENT)
         snd_advise(w->advisor, pattern, snd_percent(loads->ns, whole_ns), "flame/samples",
                    &most->at, "%s %.0f %% of the main thread's time, %s, at %s", words,
                    snd_percent(loads->ns, whole_ns), snd_amount_time(loads->ns).text,
@@ -414,9 +452,9 @@ enum sonde_status snd_advise_samples(struct snd_advisor *advisor, struct sonde_e
     if (w.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
     if (st == SONDE_OK) {
-        tell_loading(&w, &w.alone, SND_ADVICE_LOADER_ALONE,
+        tell_loading(&w, &w.alone, SND_TORCH_LOADS_ALONE, SND_ADVICE_LOADER_ALONE,
                      "Loading data in the main process takes");
-        tell_loading(&w, &w.with_workers, SND_ADVICE_LOADER_WAITS,
+        tell_loading(&w, &w.with_workers, SND_TORCH_LOADS_WITH_WORKERS, SND_ADVICE_LOADER_WAITS,
                      "Waiting for the DataLoader's workers takes");
         tell_hot(&w);
         tell_imports(&w);

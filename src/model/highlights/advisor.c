@@ -9,6 +9,7 @@
 
 #include "base/count_of.h"
 #include "base/text/buf.h"
+#include "model/summary/steps.h"
 #include "read/file/scale.h"
 #include "read/reader.h"
 
@@ -105,6 +106,65 @@ void snd_spots_release(struct snd_spots *spots)
     free(spots->items);
     snd_map_release(&spots->numbers);
     *spots = (struct snd_spots){ 0 };
+}
+
+/* ---------------------------------------------------------- ranges by samples */
+
+bool snd_sampled_add(struct snd_sampled_ranges *sampled, const char *name,
+                     const struct snd_spot *at, int64_t ns, uint64_t count)
+{
+    struct snd_key key = { (uint64_t)(uintptr_t)name, 0, 0 };
+    uint32_t       i;
+
+    if (!snd_map_get(&sampled->numbers, key, &i)) {
+        i = sampled->count;
+        if (!snd_grow(&sampled->spots, &sampled->room, i, sizeof *sampled->spots) ||
+            !snd_map_put(&sampled->numbers, key, i))
+            return false;
+        sampled->spots[sampled->count++] = (struct snd_spots){ 0 };
+    }
+    return snd_spots_add(&sampled->spots[i], at, ns, count);
+}
+
+bool snd_spot_of_samples(const struct snd_advisor *advisor, const char *name, struct snd_spot *spot)
+{
+    const struct snd_sampled_ranges *sampled = &advisor->sampled;
+    uint32_t                         i;
+
+    if (!snd_map_get(&sampled->numbers, (struct snd_key){ (uint64_t)(uintptr_t)name, 0, 0 }, &i) ||
+        sampled->spots[i].count == 0)
+        return false;
+    *spot = snd_spots_most(&sampled->spots[i])->at;
+    return true;
+}
+
+void snd_sampled_release(struct snd_sampled_ranges *sampled)
+{
+    for (uint32_t i = 0; i < sampled->count; i++)
+        snd_spots_release(&sampled->spots[i]);
+    free(sampled->spots);
+    snd_map_release(&sampled->numbers);
+    *sampled = (struct snd_sampled_ranges){ 0 };
+}
+
+/* --------------------------------------------------------------- torch's ranges */
+
+enum snd_torch_range snd_torch_range(const char *name, size_t length)
+{
+    static const struct {
+        const char          *start;
+        enum snd_torch_range range;
+    } known[] = {
+        { "enumerate(DataLoader)#_SingleProcess", SND_TORCH_LOADS_ALONE },
+        { "enumerate(DataLoader)#_MultiProcess", SND_TORCH_LOADS_WITH_WORKERS },
+        { "_compile.compile_inner (dynamo_timed)", SND_TORCH_COMPILES },
+    };
+
+    for (size_t i = 0; i < SND_COUNT_OF(known); i++)
+        if (length >= strlen(known[i].start) &&
+            memcmp(name, known[i].start, strlen(known[i].start)) == 0)
+            return known[i].range;
+    return snd_steps_is_compilation(name, length) ? SND_TORCH_COMPILES_PART : SND_TORCH_NONE;
 }
 
 /* ------------------------------------------------------------------ sentences */

@@ -11,6 +11,33 @@
 #include "model/highlights/advice.h"
 #include "read/said/library_paths.h"
 
+/* Where something is. The texts are the trace's. */
+struct snd_spot {
+    struct sonde_text file, function;
+    uint32_t          line; /* 0: the function is a range's name */
+};
+
+/* What torch itself does in ranges that it names so: none of it is the program's own work. */
+enum snd_torch_range {
+    SND_TORCH_NONE,
+    SND_TORCH_LOADS_ALONE,
+    SND_TORCH_LOADS_WITH_WORKERS,
+    SND_TORCH_COMPILES,
+    SND_TORCH_COMPILES_PART /* inside of the last */
+};
+enum snd_torch_range snd_torch_range(const char *name, size_t length);
+
+/* Sums by place. */
+struct snd_spots {
+    struct snd_spot_sum {
+        struct snd_spot at;
+        int64_t         ns; /* or bytes */
+        uint64_t        count;
+    } * items;
+    uint32_t       count, room;
+    struct snd_map numbers;
+};
+
 struct snd_advisor {
     struct sonde_trace      *trace;
     struct sonde_summary    *summary;
@@ -23,6 +50,12 @@ struct snd_advisor {
     struct sonde_memory        *memory;
     struct snd_range_advice    *ranges;
     struct snd_operator_advice *operators;
+    /* What ranges without a stack of their own have of samples: where the program was in them. */
+    struct snd_sampled_ranges {
+        struct snd_map    numbers; /* of the name's bytes, by their address */
+        struct snd_spots *spots;
+        uint32_t          count, room;
+    } sampled;
 };
 
 #define SND_HOT_PERCENT 25.0 /* of the time: a line that has so much is hot */
@@ -36,12 +69,6 @@ struct snd_amount snd_amount_bytes(int64_t bytes);
 /* `part` of `whole` in per cent; of nothing, 0. */
 double snd_percent(int64_t part, int64_t whole);
 
-/* Where something is. The texts are the trace's. */
-struct snd_spot {
-    struct sonde_text file, function;
-    uint32_t          line; /* 0: the function is a range's name */
-};
-
 #define SND_SPOT_TEXT 128
 /* "train.py:42", or the name of the range; borrowed from `text`. */
 const char *snd_spot_short(const struct snd_spot *spot, char text[static SND_SPOT_TEXT]);
@@ -52,21 +79,19 @@ bool snd_spot_of_frames(const struct sonde_trace *trace, const struct snd_librar
 bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint32_t stack,
                        struct snd_spot *spot);
 
-/* Sums by place. */
-struct snd_spots {
-    struct snd_spot_sum {
-        struct snd_spot at;
-        int64_t         ns; /* or bytes */
-        uint64_t        count;
-    } * items;
-    uint32_t       count, room;
-    struct snd_map numbers;
-};
 /* False: no memory. */
 bool snd_spots_add(struct snd_spots *spots, const struct snd_spot *at, int64_t ns, uint64_t count);
 /* The greatest; NULL: there is none. */
 const struct snd_spot_sum *snd_spots_most(const struct snd_spots *spots);
 void                       snd_spots_release(struct snd_spots *spots);
+
+/* The time of a sample in a range of this name (its bytes are the trace's); false: no memory. */
+bool snd_sampled_add(struct snd_sampled_ranges *sampled, const char *name,
+                     const struct snd_spot *at, int64_t ns, uint64_t count);
+/* The line that most of these have; false: there are none. */
+bool snd_spot_of_samples(const struct snd_advisor *advisor, const char *name,
+                         struct snd_spot *spot);
+void snd_sampled_release(struct snd_sampled_ranges *sampled);
 
 /* As JSON has it: "slow-steps". */
 const char *snd_pattern_name(enum snd_pattern pattern);
@@ -82,6 +107,8 @@ SND_CHECKED enum sonde_status snd_advise_ranges_wait(struct snd_advisor *advisor
 SND_CHECKED enum sonde_status snd_advise_ranges_finish(struct snd_advisor *advisor,
                                                        struct sonde_error *err);
 void                          snd_range_advice_free(struct snd_range_advice *ranges); /* or NULL */
+/* Whether there are such ranges: how often and how long each was is known then, and not from samples alone. */
+bool snd_advise_ranges_have(const struct snd_advisor *advisor, enum snd_torch_range range);
 SND_CHECKED enum sonde_status snd_advise_operators_wait(struct snd_advisor *advisor,
                                                         struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_advise_operators_finish(struct snd_advisor *advisor,

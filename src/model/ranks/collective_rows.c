@@ -26,8 +26,13 @@ static struct snd_collective_row *find_row(struct snd_collective_rows  *rows,
 
 static bool keep_unfinished(struct snd_collective_rows *rows, const struct snd_collective *c)
 {
-    struct snd_unfinished one = { c->group_number, c->kind, c->size_bytes, c->sequence,
-                                  INT64_MAX,       NULL,    c->count,      c->absent_count };
+    struct snd_unfinished one = { .group = c->group_number,
+                                  .kind = c->kind,
+                                  .size_bytes = c->size_bytes,
+                                  .sequence = c->sequence,
+                                  .start_ns = INT64_MAX,
+                                  .came = c->count,
+                                  .absent = c->absent_count };
 
     rows->unfinished_all++;
     if (rows->unfinished_count >= SND_UNFINISHED_MAX)
@@ -40,8 +45,11 @@ static bool keep_unfinished(struct snd_collective_rows *rows, const struct snd_c
     }
     for (uint32_t i = 0; i < c->count; i++) {
         one.ranks[i] = c->members[i].rank;
-        if (c->members[i].start_ns < one.start_ns)
-            one.start_ns = c->members[i].start_ns;
+        if (c->members[i].start_ns >= one.start_ns)
+            continue;
+        one.start_ns = c->members[i].start_ns;
+        one.process = c->members[i].process;
+        one.stack = c->members[i].stack;
     }
     for (uint32_t i = 0; i < c->absent_count; i++)
         one.ranks[c->count + i] = c->absent[i];

@@ -32,8 +32,9 @@ struct snd_unfinished {
     enum snd_collective_kind kind;
     uint64_t                 size_bytes;
     int64_t                  sequence, start_ns;
-    uint32_t                *ranks; /* those that came, then those that did not. Owned */
-    uint32_t                 came, absent;
+    uint32_t  process, stack; /* of the first rank that came, and its call; 0: none */
+    uint32_t *ranks;          /* those that came, then those that did not. Owned */
+    uint32_t  came, absent;
 };
 
 struct snd_collective_rows {

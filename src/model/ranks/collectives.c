@@ -22,7 +22,7 @@ struct launched {
 struct part {
     int64_t         ns;    /* when it came ... */
     uint64_t        order; /* ... and in what order, of those of one process */
-    uint32_t        process, thread, name, collective;
+    uint32_t        process, thread, name, stack, collective;
     int64_t         start_ns, end_ns, sequence;
     struct launched launched;
     bool            is_step, is_work, has_launched, unfinished;
@@ -378,6 +378,7 @@ static void add_part(struct matcher *m, const struct part *part)
     if (!part->is_work) {
         member->thread = part->thread;
         member->name = part->name;
+        member->stack = part->stack;
     } else {
         member->work_thread = part->thread;
         member->work_ns = part->start_ns;
@@ -486,6 +487,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
                                    .process = lane->process,
                                    .thread = lane->thread,
                                    .name = r->name,
+                                   .stack = r->stack,
                                    .collective = r->collective,
                                    .start_ns = r->start_ns,
                                    .end_ns = end_ns,

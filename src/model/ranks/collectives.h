@@ -21,6 +21,7 @@ struct snd_collective_member {
     uint32_t process, rank;    /* rank: the job's; the process's number where it is not known */
     uint32_t spec;             /* a number of groups.specs */
     uint32_t thread, name;     /* of its call; SONDE_NONE: only its work was recorded */
+    uint32_t stack;            /* of its call; 0: none */
     uint32_t work_thread;      /* where its work began, if it has_work ... */
     int64_t  work_ns;          /* ... and when */
     int64_t  start_ns, end_ns; /* from its call until it left the collective */
