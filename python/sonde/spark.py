@@ -13,7 +13,7 @@ from .sql._command import write
 from .sql._show import plain
 
 TABLES = ("trace", "processes", "metadata", "threads", "ledger", "steps", "ranges", "samples", "memory", "counters",
-          "stack_counters", "marks", "gpu_work", "collectives", "stacks")  # src/export/tables/tables.def
+          "stack_counters", "marks", "gpu_work", "collectives", "activity", "stacks")  # src/export/tables/tables.def
 
 
 def open_tables(spark, folder, text=None):

@@ -146,6 +146,20 @@ def test_ranks_and_collectives_are_those_of_the_views(wrong, tmp_path):
         == [[dict(zip(names, row))[name] for name in shared] for row in rows]
 
 
+def test_activity_of_steps_is_that_of_the_view(tmp_path):
+    """Rows of a rank follow each other without a gap, and each lies in one step."""
+    trace = generate("layers_job", tmp_path / "job", "3")
+    view = read_json("report", trace, "--view", "ranks", "--group-by", "step", "--json")["rows"]
+    _, rows = run_sql(trace, """
+        select step, rank, sum(activity.duration_ns), sum(activity.duration_ns * is_compute), sum(activity.duration_ns * is_communication),
+            sum(activity.duration_ns * is_communication * (1 - is_compute)), sum(activity.duration_ns * is_loading)
+        from activity join processes on id = process where step is not null group by step, rank order by step, rank""")
+    keys = ("step", "rank", "span_ns", "compute_ns", "communication_ns", "exposed_communication_ns", "data_loading_ns")
+    assert len(view) > 0 and rows[:len(view)] == [tuple(row[key] for key in keys) for row in view]
+    _, rows = run_sql(trace, "select process, start_ns, duration_ns from activity order by process, start_ns, duration_ns")
+    assert all(a[0] != b[0] or a[1] + a[2] == b[1] for a, b in zip(rows, rows[1:])) and len(rows) > 100
+
+
 @pytest.mark.parametrize("case", [*range(9), 247, 6001])
 def test_stragglers_are_those_of_the_view(case, tmp_path):
     """24 steps, of which eight are late; 600, more than there are blocks. Four late ones of 12 (7) may be chance: the view alone knows."""

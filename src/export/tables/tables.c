@@ -524,12 +524,13 @@ static void write_summary(struct writer *w, const struct sonde_summary *summary)
     }
 }
 
-/* Tables whose rows come from walking events, from ranges, from the summary. */
+/* Tables whose rows come from walking events, from ranges, from what a job did, from the summary. */
 #define OF_EVENTS                                                                                  \
     (SND_SQL_ONLY(samples) | SND_SQL_ONLY(memory) | SND_SQL_ONLY(counters) | SND_SQL_ONLY(marks) | \
      SND_SQL_ONLY(stacks))
 #define OF_RANGES (SND_SQL_ONLY(ranges) | SND_SQL_ONLY(stacks))
 #define OF_STACK_COUNTERS (SND_SQL_ONLY(stack_counters) | SND_SQL_ONLY(stacks))
+#define OF_RANKS (SND_SQL_ONLY(collectives) | SND_SQL_ONLY(activity))
 #define OF_SUMMARY (SND_SQL_ONLY(ledger) | SND_SQL_ONLY(steps))
 
 static enum sonde_status walk(struct writer *w, struct sonde_error *err)
@@ -560,8 +561,8 @@ static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, 
         st = walk(&w, err);
     if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(gpu_work))
         st = snd_sql_gpu_rows(trace, row, user, &w.stopped, err);
-    if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(collectives))
-        st = snd_sql_collective_rows(trace, row, user, &w.stopped, err);
+    if (st == SONDE_OK && !w.stopped && wanted & OF_RANKS)
+        st = snd_sql_rank_rows(trace, wanted, row, user, &w.stopped, err);
     if (st == SONDE_OK && !w.stopped && wanted & OF_STACK_COUNTERS)
         st = write_stack_counters(&w, err);
     if (st == SONDE_OK && !w.stopped) {

@@ -87,10 +87,10 @@ SND_CHECKED enum sonde_status snd_sql_table_rows(struct sonde_trace   *trace,
                                                  snd_sql_row_fn *row, void *user,
                                                  struct sonde_error *err);
 
-/* The same of the table collectives alone, as the next. */
-SND_CHECKED enum sonde_status snd_sql_collective_rows(struct sonde_trace *trace,
-                                                      snd_sql_row_fn *row, void *user,
-                                                      bool *stopped, struct sonde_error *err);
+/* The same of the tables of jobs alone, collectives and activity, as the next. */
+SND_CHECKED enum sonde_status snd_sql_rank_rows(struct sonde_trace *trace, unsigned wanted,
+                                                snd_sql_row_fn *row, void *user, bool *stopped,
+                                                struct sonde_error *err);
 
 /* The same of the table gpu_work alone, for snd_sql_rows(); `*stopped` once a row was not taken. */
 SND_CHECKED enum sonde_status snd_sql_gpu_rows(struct sonde_trace *trace, snd_sql_row_fn *row,

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/count_of.h"
 #include "base/data/sort.h"
 #include "model/ranks/chance.h"
 #include "model/ranks/host_clocks.h"
+#include "model/ranks/rank_activity.h"
 #include "model/ranks/rank_gpu.h"
 #include "model/summary/steps.h"
 
@@ -16,31 +16,10 @@
 const char *const snd_rank_cause_words[SND_CAUSES] = { "compute", "data loading", "communication",
                                                        "host" };
 
-/* What a thread does, the innermost that counts: a collective inside an operator is communication. */
-enum doing { NOTHING, COMPUTES, LOADS, COMMUNICATES, DOINGS, NOT_JUDGED };
-
-struct thread_state {
-    uint32_t open[DOINGS]; /* ranges of each kind */
-    uint8_t  doing;
-    uint8_t  leaf;     /* what its leaf under way does ... */
-    int64_t  end_ns;   /* ... and when it ends */
-    uint32_t next_end; /* thread of the process with the next leaf under way, or SONDE_NONE */
-};
-
 struct process_state {
-    uint32_t threads[DOINGS]; /* that do it now */
-    int64_t  at_ns, first_ns;
-    int64_t  last_ns; /* the last moment at which nothing changed */
-    uint32_t ends;    /* thread with the leaf under way that ends first; SONDE_NONE: none */
-    bool     began;
+    int64_t  first_step_ns;
     bool     has_begun; /* a step has, in the order of collectives */
-    struct {            /* the range that has begun last, while it is NOT_JUDGED; lane NULL: none */
-        struct snd_lane *lane;
-        uint32_t         place;
-        uint64_t         order;
-    } fresh;
-    uint32_t step;       /* its current one, in step_rows; SONDE_NONE: none */
-    int64_t  step_at_ns; /* until when its time has been divided */
+    uint32_t step;      /* its current one, in step_rows; SONDE_NONE: none */
 };
 
 struct step_row {
@@ -58,7 +37,7 @@ struct spent {
 struct maker {
     struct sonde_trace    *trace;
     struct snd_rank_times *times;
-    struct thread_state   *threads;
+    struct snd_activity    activity;
     struct process_state  *states;
     struct snd_blocks      blocks;
     uint32_t              *row_of; /* of each process, in times->rows; SONDE_NONE: it has none */
@@ -66,7 +45,6 @@ struct maker {
     struct spent          *spent; /* own time of each name in each process */
     uint32_t               spent_count, spent_room;
     uint32_t spent_recent[SPENT_RECENT]; /* of `spent`, plus one, by process and name */
-    uint8_t *by_name;                    /* enum doing that a name alone tells, plus one */
     uint32_t first_process;              /* whose steps are the blocks */
     struct snd_rank_memory memory;
     struct step_row       *step_rows; /* if they were asked for, in the order of their begin */
@@ -77,45 +55,10 @@ struct maker {
 
 /* ------------------------------------------------------------ dividing time */
 
-static bool begins_with(struct snd_text text, const char *prefix)
+static void charge(struct snd_rank_row *row, const uint32_t threads[SND_DOINGS], int64_t passed)
 {
-    size_t n = strlen(prefix);
-
-    return text.length >= n && memcmp(text.bytes, prefix, n) == 0;
-}
-
-/* What the name alone tells; NOTHING: not what it is. */
-static enum doing judge_name(const struct maker *m, uint32_t number)
-{
-    /* FSDP2 waits for its collectives in ranges of its own. */
-    static const char *const communicating[] = {
-        "c10d::", "gloo:", "nccl:", "ucc:", "mpi:", "record_param_comms", "FSDP::"
-    };
-    struct snd_text name = m->trace->names.items[number];
-
-    for (size_t i = 0; i < SND_COUNT_OF(communicating); i++)
-        if (begins_with(name, communicating[i]))
-            return COMMUNICATES;
-    return begins_with(name, "enumerate(DataLoader)") ? LOADS : NOTHING;
-}
-
-static enum doing judge(const struct maker *m, const struct snd_range *r)
-{
-    uint8_t *known = &m->by_name[r->name];
-
-    if (*known == 0)
-        *known = (uint8_t)(judge_name(m, r->name) + 1);
-    if (*known > NOTHING + 1)
-        return *known - 1;
-    bool is_work = r->scope == SONDE_SCOPE_FUNCTION || r->scope == SONDE_SCOPE_BACKWARD;
-    return is_work && !r->api ? COMPUTES : NOTHING;
-}
-
-/* Adds time to what the threads of a process do in it. */
-static void charge(struct snd_rank_row *row, const struct process_state *p, int64_t passed)
-{
-    bool computes = p->threads[COMPUTES] > 0, communicates = p->threads[COMMUNICATES] > 0;
-    bool loads = p->threads[LOADS] > 0;
+    bool computes = threads[SND_COMPUTES] > 0, communicates = threads[SND_COMMUNICATES] > 0;
+    bool loads = threads[SND_LOADS] > 0;
 
     row->compute_ns += computes ? passed : 0;
     row->communication_ns += communicates ? passed : 0;
@@ -124,165 +67,24 @@ static void charge(struct snd_rank_row *row, const struct process_state *p, int6
     row->idle_ns += !computes && !communicates && !loads ? passed : 0;
 }
 
-static void charge_step(struct maker *m, struct process_state *p, int64_t ns)
+static void on_stretch(void *user, uint32_t process, const uint32_t threads[SND_DOINGS],
+                       int64_t from_ns, int64_t to_ns)
 {
-    if (p->step == SONDE_NONE || ns <= p->step_at_ns)
-        return;
-    charge(&m->step_rows[p->step].row, p, snd_sub(ns, p->step_at_ns));
-    p->step_at_ns = ns;
-}
+    struct maker        *m = user;
+    struct snd_rank_row *row = &m->times->rows[m->row_of[process]];
+    uint32_t             step = m->states[process].step;
+    int64_t              passed = snd_sub(to_ns, from_ns);
 
-/* What the thread does, by the ranges that are open in it. */
-static void change(struct maker *m, uint32_t thread, uint32_t process)
-{
-    struct thread_state *t = &m->threads[thread];
-    enum doing           now = NOTHING;
-
-    for (enum doing d = COMPUTES; d < DOINGS; d++)
-        if (t->open[d] > 0)
-            now = d;
-    if (t->doing != NOTHING)
-        m->states[process].threads[t->doing]--;
-    if (now != NOTHING)
-        m->states[process].threads[now]++;
-    t->doing = (uint8_t)now;
-}
-
-/* Charges the time since the process's last change to what its threads do. */
-static void charge_until(struct maker *m, uint32_t process, int64_t ns)
-{
-    struct process_state *p = &m->states[process];
-
-    if (!p->began) {
-        p->began = true;
-        p->first_ns = p->at_ns = ns;
-    }
-    charge_step(m, p, ns);
-    if (ns <= p->at_ns)
-        return;
-    charge(&m->times->rows[m->row_of[process]], p, snd_sub(ns, p->at_ns));
-    p->at_ns = ns;
-}
-
-/* The leaves under way that end until then end. */
-static void end_leaves(struct maker *m, uint32_t process, int64_t ns)
-{
-    struct process_state *p = &m->states[process];
-
-    while (p->ends != SONDE_NONE && m->threads[p->ends].end_ns <= ns) {
-        uint32_t             thread = p->ends;
-        struct thread_state *t = &m->threads[thread];
-        p->ends = t->next_end;
-        charge_until(m, process, t->end_ns);
-        t->open[t->leaf]--;
-        change(m, thread, process);
-    }
-}
-
-/* It was opened, and ends then, whatever other threads of the process do until then. */
-static void close_later(struct maker *m, uint32_t thread, uint32_t process, enum doing does,
-                        int64_t end_ns)
-{
-    struct thread_state *t = &m->threads[thread];
-    uint32_t            *at = &m->states[process].ends;
-
-    while (*at != SONDE_NONE && m->threads[*at].end_ns <= end_ns)
-        at = &m->threads[*at].next_end;
-    t->leaf = (uint8_t)does;
-    t->end_ns = end_ns;
-    t->next_end = *at;
-    *at = thread;
-}
-
-/* A moment of the process at which nothing changes: the time up to it is charged with what follows. */
-static inline void pass(struct maker *m, uint32_t process, int64_t ns)
-{
-    struct process_state *p = &m->states[process];
-
-    if (!p->began)
-        charge_until(m, process, ns);
-    p->last_ns = ns > p->last_ns ? ns : p->last_ns;
-}
-
-/* Charges what pass() has left. */
-static void catch_up(struct maker *m, uint32_t process, int64_t ns)
-{
-    struct process_state *p = &m->states[process];
-
-    if (p->began)
-        charge_until(m, process, p->last_ns > ns ? p->last_ns : ns);
-}
-
-static inline void settle(struct maker *m, uint32_t process, int64_t ns)
-{
-    if (m->states[process].ends != SONDE_NONE)
-        end_leaves(m, process, ns);
-}
-
-static void open_range(struct maker *m, uint32_t thread, uint32_t process, enum doing does,
-                       int64_t ns)
-{
-    struct thread_state *t = &m->threads[thread];
-
-    settle(m, process, ns);
-    t->open[does]++;
-    if (does <= (enum doing)t->doing) { /* most lie in one that does the same */
-        pass(m, process, ns);
-        return;
-    }
-    charge_until(m, process, ns);
-    change(m, thread, process);
-}
-
-static void close_range(struct maker *m, uint32_t thread, uint32_t process, enum doing does,
-                        int64_t ns)
-{
-    struct thread_state *t = &m->threads[thread];
-
-    settle(m, process, ns);
-    if (does < (enum doing)t->doing || t->open[does] > 1) {
-        t->open[does]--;
-        pass(m, process, ns);
-        return;
-    }
-    charge_until(m, process, ns);
-    t->open[does]--;
-    change(m, thread, process);
-}
-
-static void judge_range(struct maker *m, struct snd_lane *lane, struct snd_open_range *open)
-{
-    m->states[lane->process].fresh.lane = NULL;
-    open->mark = judge(m, &open->range);
-    open_range(m, lane->thread, lane->process, open->mark, open->range.start_ns);
-}
-
-/* What a range is, its attributes tell, which follow its begin: it is judged at the next event of its process. */
-static void judge_fresh(struct maker *m, const struct process_state *p)
-{
-    struct snd_lane *lane = p->fresh.lane;
-
-    if (!lane)
-        return;
-    uint32_t place = p->fresh.place;
-    while (lane->open[place].order != p->fresh.order)
-        place--; /* another thread has ended one around it */
-    judge_range(m, lane, &lane->open[place]);
+    charge(row, threads, passed);
+    if (step != SONDE_NONE)
+        charge(&m->step_rows[step].row, threads, passed);
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *open)
 {
     struct maker *m = user;
 
-    open->mark = NOTHING;
-    if (m->row_of[lane->process] == SONDE_NONE)
-        return;
-    struct process_state *p = &m->states[lane->process];
-    judge_fresh(m, p);
-    open->mark = NOT_JUDGED;
-    p->fresh.lane = lane;
-    p->fresh.place = (uint32_t)(open - lane->open);
-    p->fresh.order = open->order;
+    snd_activity_open(&m->activity, lane, open);
 }
 
 /* The entry of a name in a process, made if it is the first; SONDE_NONE: out of memory. */
@@ -313,22 +115,17 @@ static void add_spent(struct maker *m, uint32_t at, int64_t ns)
         m->spent[at].ns = snd_add(m->spent[at].ns, ns);
 }
 
+static bool has_spent(enum snd_doing does)
+{
+    return does == SND_COMPUTES || does == SND_LOADS;
+}
+
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open)
 {
     struct maker           *m = user;
     const struct snd_range *r = &open->range;
 
-    if (m->row_of[lane->process] == SONDE_NONE)
-        return;
-    if (open->mark == NOT_JUDGED)
-        judge_range(m, lane, open);
-    else
-        judge_fresh(m, &m->states[lane->process]);
-    int64_t end_ns = snd_add(r->start_ns, r->total_ns);
-    if (r->unfinished) /* its end may be earlier than that of one that ended before it */
-        catch_up(m, lane->process, end_ns);
-    close_range(m, lane->thread, lane->process, open->mark, end_ns);
-    if (open->mark == COMPUTES || open->mark == LOADS)
+    if (has_spent(snd_activity_close(&m->activity, lane, open)))
         add_spent(m, find_spent(m, lane->process, r->name), snd_sub(r->total_ns, r->child_ns));
 }
 
@@ -337,13 +134,10 @@ enum { LEAF_BITS = 2, LEAF_DOES = (1 << LEAF_BITS) - 1 };
 
 static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
 {
-    struct maker *m = user;
+    struct maker  *m = user;
+    enum snd_doing does = snd_activity_kind(&m->activity, lane, shared);
+    uint32_t       at = has_spent(does) ? find_spent(m, lane->process, shared->name) : 0;
 
-    if (m->row_of[lane->process] == SONDE_NONE)
-        return NOTHING;
-    enum doing does = judge(m, shared);
-    uint32_t   at = does == COMPUTES || does == LOADS ? find_spent(m, lane->process, shared->name)
-                                                      : 0;
     return at == SONDE_NONE ? SONDE_NONE : at << LEAF_BITS | does;
 }
 
@@ -351,24 +145,13 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
                     const struct snd_known_leaf *known, uint32_t kind,
                     const struct snd_open_range *above, struct snd_open_range *parent)
 {
-    struct maker         *m = user;
-    struct process_state *p = &m->states[lane->process];
-    enum doing            does = kind & LEAF_DOES;
+    struct maker  *m = user;
+    enum snd_doing does = kind & LEAF_DOES;
 
     (void)known, (void)above, (void)parent;
-    if (m->row_of[lane->process] == SONDE_NONE)
-        return;
-    judge_fresh(m, p);
-    if (does == COMPUTES || does == LOADS)
+    snd_activity_leaf(&m->activity, lane, leaf, does);
+    if (has_spent(does))
         add_spent(m, kind >> LEAF_BITS, snd_sub(leaf->end_ns, leaf->start_ns));
-    settle(m, lane->process, leaf->start_ns);
-    pass(m, lane->process, leaf->start_ns);
-    if (does <= (enum doing)m->threads[lane->thread].doing) {
-        pass(m, lane->process, leaf->end_ns);
-        return;
-    }
-    open_range(m, lane->thread, lane->process, does, leaf->start_ns);
-    close_later(m, lane->thread, lane->process, does, leaf->end_ns);
 }
 
 /* What is held when it begins belongs to it. */
@@ -381,12 +164,11 @@ static void begin_row(const struct maker *m, struct snd_rank_row *row, uint32_t 
     snd_rank_memory_raise(&m->memory, process, row->peaks);
 }
 
-static void end_step_row(struct maker *m, struct process_state *p, int64_t ns)
+static void end_step_row(struct maker *m, const struct process_state *p, int64_t ns)
 {
     if (p->step == SONDE_NONE)
         return;
     struct snd_rank_row *row = &m->step_rows[p->step].row;
-    charge_step(m, p, ns);
     row->span_ns = snd_sub(ns, row->start_ns);
 }
 
@@ -407,7 +189,6 @@ static void begin_step_row(struct maker *m, uint32_t process, int64_t ns, uint64
     made->row.start_ns = ns;
     made->before = p->step;
     p->step = m->step_count++;
-    p->step_at_ns = ns;
 }
 
 /* The row of the step in which the process was then; NULL: none. */
@@ -435,15 +216,13 @@ static void on_step(void *user, uint32_t process, int64_t ns, uint64_t number)
 
     if (m->row_of[process] == SONDE_NONE)
         return;
-    judge_fresh(m, &m->states[process]);
-    settle(m, process, ns);
+    snd_activity_step(&m->activity, process, ns);
     struct snd_rank_row *row = &m->times->rows[m->row_of[process]];
     if (row->steps == 0) {
         struct snd_rank_row before = *row;
         begin_row(m, row, process);
         copy_collectives(row, &before); /* on_began() has its turn */
-        m->states[process].began = true;
-        m->states[process].first_ns = m->states[process].at_ns = ns;
+        m->states[process].first_step_ns = m->activity.processes[process].at_ns;
     }
     row->steps++;
     if (m->by_step) {
@@ -692,37 +471,18 @@ static bool find_stragglers(struct maker *m)
 
 /* -------------------------------------------------------------------- making */
 
-/* A child that a rank forked has its parent's rank. */
-static bool is_helper_of(const struct sonde_trace *trace, const struct snd_process *child)
-{
-    for (uint32_t i = 0; i < trace->process_count; i++) {
-        const struct snd_process *p = &trace->processes[i];
-        if (p != child && p->header.pid == child->header.parent_pid &&
-            p->shown.rank == child->shown.rank && strcmp(p->shown.host, child->shown.host) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A row for each process that says its rank; for all, where none does. Helpers of a rank (DataLoader's workers) have none. */
 static bool make_rows(struct maker *m)
 {
     struct snd_rank_times *t = m->times;
-    bool                   any = false;
 
     t->rows = calloc((size_t)m->trace->process_count + 1, sizeof *t->rows);
     m->row_of = calloc((size_t)m->trace->process_count + 1, sizeof *m->row_of);
     if (!t->rows || !m->row_of)
         return false;
     m->first_process = SONDE_NONE;
-    for (uint32_t i = 0; i < m->trace->process_count; i++)
-        any |= m->trace->processes[i].shown.rank != SONDE_NONE;
     for (uint32_t i = 0; i < m->trace->process_count; i++) {
-        const struct snd_process *p = &m->trace->processes[i];
-        bool                      is_helper = p->is_guest || is_helper_of(m->trace, p);
         m->row_of[i] = SONDE_NONE;
-        bool is_alone = !any && m->trace->process_count == 1; /* no job */
-        if (is_helper || is_alone || (any && p->shown.rank == SONDE_NONE))
+        if (!m->activity.processes[i].is_rank)
             continue;
         if (m->first_process == SONDE_NONE)
             m->first_process = i;
@@ -734,16 +494,16 @@ static bool make_rows(struct maker *m)
 
 static void finish_rows(struct maker *m)
 {
+    snd_activity_end(&m->activity);
     for (uint32_t i = 0; i < m->times->count; i++) {
-        struct snd_rank_row  *row = &m->times->rows[i];
-        struct process_state *p = &m->states[row->process];
-        settle(m, row->process, INT64_MAX);
-        catch_up(m, row->process, INT64_MIN);
+        struct snd_rank_row               *row = &m->times->rows[i];
+        const struct process_state        *p = &m->states[row->process];
+        const struct snd_process_activity *a = &m->activity.processes[row->process];
         row->caused_ns = snd_blocks_sum(&m->blocks, i);
-        row->start_ns = p->first_ns;
-        row->span_ns = p->began ? snd_sub(p->at_ns, p->first_ns) : 0;
+        row->start_ns = row->steps > 0 ? p->first_step_ns : a->first_ns;
+        row->span_ns = a->began ? snd_sub(a->at_ns, row->start_ns) : 0;
         row->peak_bytes = snd_rank_memory_peak(&m->memory, row->process, row->peaks);
-        end_step_row(m, p, p->at_ns);
+        end_step_row(m, p, a->at_ns);
     }
 }
 
@@ -786,10 +546,9 @@ static bool finish_steps(struct maker *m)
 
 static void release(struct maker *m)
 {
-    free(m->threads);
+    snd_activity_release(&m->activity);
     free(m->states);
     free(m->row_of);
-    free(m->by_name);
     free(m->spent);
     free(m->step_rows);
     snd_rank_memory_release(&m->memory);
@@ -814,15 +573,12 @@ enum sonde_status snd_rank_times_make(struct sonde_trace *trace, bool by_step,
 
     *out = NULL;
     m.times = calloc(1, sizeof *m.times);
-    m.threads = calloc((size_t)trace->thread_count + 1, sizeof *m.threads);
+    m.activity = (struct snd_activity){ .user = &m, .stretch = on_stretch };
     m.states = calloc((size_t)trace->process_count + 1, sizeof *m.states);
-    m.by_name = calloc((size_t)trace->names.count + 1, sizeof *m.by_name);
-    m.failed = !snd_rank_memory_init(&m.memory, trace) || !m.times || !m.threads || !m.states ||
-               !m.by_name || !make_rows(&m);
-    for (uint32_t i = 0; m.states && i < trace->process_count; i++) {
-        m.states[i].step = m.states[i].ends = SONDE_NONE;
-        m.states[i].last_ns = INT64_MIN;
-    }
+    m.failed = !snd_rank_memory_init(&m.memory, trace) || !m.times || !m.states ||
+               !snd_activity_begin(&m.activity, trace) || !make_rows(&m);
+    for (uint32_t i = 0; m.states && i < trace->process_count; i++)
+        m.states[i].step = SONDE_NONE;
     if (!m.failed && m.times->count > 0) /* a process alone is no job: not walked for it */
         status = snd_collectives_walk(trace, &m.times->groups, &watcher, err);
     m.failed |= m.memory.failed;
