@@ -88,6 +88,7 @@ def test_what_is_wrong_with_a_program_on_an_h200_is_said_and_nothing_else(tmp_pa
     (tmp_path / "t.sonde").write_bytes(gzip.decompress((TESTS / f"data/gpu/advice/{fault}.trace.gz").read_bytes()))
     assert {name: row["place"] for name, row in advice(tmp_path / "t.sonde").items()} == \
         {name: lines.get(place, place) for name, place in RECORDED[fault].items()}
+    assert 1e6 < read_json("report", tmp_path / "t.sonde", "--view", "summary", "--json")["totals"]["span_ns"] < 1e8
 
 
 LOADS = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"

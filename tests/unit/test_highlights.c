@@ -58,26 +58,40 @@ static void slow_steps(void **state)
     assert_null(tell(few, 2, &found));
 }
 
-/* Of a GPU whose only kernel has no length there is no share of time; of one that has, all of it. */
-static void a_gpu_of_one_kernel(void **state)
+/*
+ * Of a GPU whose only kernel has no length there is no share of time; one that is idle for less than 1 % has nothing to
+ * be told of.
+ */
+static void a_gpu_that_is_idle_is_told_of(void **state)
 {
+    static const struct {
+        uint64_t    length, second; /* of the first kernel; when another of 100 ns begins */
+        const char *text;
+    } cases[] = { { 0, 0, NULL },
+                  { 2, 0, NULL },
+                  { 890, 1000, "The GPU runs no kernel 1 % of the time" },
+                  { 892, 1000, NULL },
+                  { 400, 800, "The GPU runs no kernel 38 % of the time" } };
+
     (void)state;
-    for (uint64_t length = 0; length < 3; length++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct snd_highlights found = { .count = 0 };
         struct synth         *s = synth_new(scratch_path("gpu"), NULL);
         uint32_t              t = synth_thread(s, "cupti", 0);
         uint32_t queue = synth_queue(s, &(struct snd_queue_record){ SND_DEVICE(1, 0), 1, 7, 0 });
         uint32_t work = synth_work(s, &(struct snd_work_record){ .name = synth_string(s, "relu"),
                                                                  .kind = SND_WORK_KERNEL });
-        synth_device(s, t, 100, work, queue, length, 0, 0);
+        synth_device(s, t, 100, work, queue, cases[i].length, 0, 0);
+        if (cases[i].second)
+            synth_device(s, t, cases[i].second, work, queue, 100, 0, 0);
         synth_close(s, true);
         struct sonde_trace *trace = scratch_open(scratch_path("gpu"));
         assert_int_equal(snd_highlights_find(trace, SND_HAS_WORK, &found, NULL), SONDE_OK);
         sonde_trace_close(trace);
         const struct snd_highlight *h = find_link(&found, "table/gpu");
-        assert_int_equal(h != NULL, length > 0);
+        assert_int_equal(h != NULL, cases[i].text != NULL);
         if (h)
-            assert_string_equal(h->text, "The GPU runs no kernel 0 % of the time");
+            assert_string_equal(h->text, cases[i].text);
     }
 }
 
@@ -121,7 +135,7 @@ static void places_of_functions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(slow_steps),
-                                        cmocka_unit_test(a_gpu_of_one_kernel),
+                                        cmocka_unit_test(a_gpu_that_is_idle_is_told_of),
                                         cmocka_unit_test(places_of_functions) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

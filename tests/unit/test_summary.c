@@ -207,6 +207,26 @@ static void steps_of_two_threads(void **state)
     sonde_trace_close(trace);
 }
 
+/* As a recording begins that is started right before a module is called. */
+static void a_module_called_before_any_range_has_the_time_of_its_thread(void **state)
+{
+    struct synth *s = synth_new(scratch_path("called"), NULL);
+    uint32_t      t = synth_thread(s, "main", 40);
+
+    (void)state;
+    synth_attr(s, t, SND_ATTR_MODULE_CALL, synth_string(s, "Net"));
+    synth_begin(s, t, 100, synth_string(s, "aten::mm"), 0);
+    synth_end(s, t, 200);
+    synth_close(s, true);
+    struct sonde_trace   *trace = scratch_open(scratch_path("called"));
+    struct sonde_summary *m = build(trace);
+    int64_t               span = 200 - sonde_trace_thread(trace, 0)->start_ns;
+    assert_int_equal(sonde_summary_totals(m)->span_ns, span);
+    assert_int_equal(sonde_summary_thread(m, 0)->span_ns, span);
+    sonde_summary_free(m);
+    sonde_trace_close(trace);
+}
+
 /* A stack of Python frames that reaches the limit, below the frame that stands for the others. */
 static void deep_stacks_are_counted(void **state)
 {
@@ -524,6 +544,7 @@ int main(void)
         cmocka_unit_test(the_ledger_tells_of_deep_stacks_and_compiled_code),
         cmocka_unit_test(steps_of_two_threads),
         cmocka_unit_test(deep_stacks_are_counted),
+        cmocka_unit_test(a_module_called_before_any_range_has_the_time_of_its_thread),
         cmocka_unit_test(the_ledger_tells_all),
         cmocka_unit_test(the_ledger_tells_of_python_calls),
         cmocka_unit_test(damage_is_in_the_ledger),

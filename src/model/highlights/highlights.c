@@ -17,12 +17,13 @@
 #include "model/summary/summary.h"
 #include "read/said/trace_metadata.h"
 
-#define NAMES_SHOWN 3   /* of the rows that a highlight is about */
-#define HALF 50.0       /* per cent of the time that "most of it" is */
-#define ROWS_MOST 8     /* more rows than that are no concentration */
-#define SLOW_TIMES 2.0  /* a step is slow that takes this many times the median: "twice" */
-#define ODD_TIMES 10.0  /* one call is odd that takes this many times the mean ... */
-#define ODD_PERCENT 2.0 /* ... and this much of the time */
+#define NAMES_SHOWN 3        /* of the rows that a highlight is about */
+#define HALF 50.0            /* per cent of the time that "most of it" is */
+#define ROWS_MOST 8          /* more rows than that are no concentration */
+#define SLOW_TIMES 2.0       /* a step is slow that takes this many times the median: "twice" */
+#define ODD_TIMES 10.0       /* one call is odd that takes this many times the mean ... */
+#define ODD_PERCENT 2.0      /* ... and this much of the time */
+#define GPU_IDLE_PERCENT 1.0 /* of its time: a GPU that is never idle has nothing to be told of */
 
 /* The next one, or NULL when there are enough. */
 static struct snd_highlight *add(struct snd_highlights *highlights, const char *link)
@@ -164,7 +165,8 @@ static enum sonde_status find_gpu(struct sonde_trace *trace, struct snd_highligh
         return st;
     const struct snd_gpu_device *device = gpu->device_count ? &gpu->devices[0] : NULL;
     int64_t                      span = device ? device->last_ns - device->first_ns : 0;
-    struct snd_highlight        *highlight = span > 0 ? add(highlights, "table/gpu") : NULL;
+    bool is_idle = device && 100 - snd_percent(device->kernel_ns, span) >= GPU_IDLE_PERCENT;
+    struct snd_highlight *highlight = span > 0 && is_idle ? add(highlights, "table/gpu") : NULL;
     if (highlight) {
         unsigned most = 0;
         for (unsigned i = 1; i < SND_IDLE_REASONS; i++)

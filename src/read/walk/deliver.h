@@ -119,6 +119,14 @@ static inline bool snd_deliver_count_shown_(struct snd_walker *w, struct snd_pla
     return true;
 }
 
+/* Of what has no time: that of the event before; before any event of the thread (a module's call), the thread's start. */
+static inline int64_t snd_deliver_time_(const struct snd_walker *w, const struct snd_place *place)
+{
+    int64_t ns = place->thread->last_ns;
+
+    return ns != INT64_MIN ? ns : w->trace->threads[place->index].shown.start_ns;
+}
+
 /* Hands an event to the visitor, unless it was warm-up: then false. */
 static inline bool snd_deliver_show_(struct snd_walker *w, struct snd_place *place, uint8_t kind,
                                      const uint64_t *words)
@@ -133,7 +141,7 @@ static inline bool snd_deliver_show_(struct snd_walker *w, struct snd_place *pla
     else if (kind == SND_EV_END)
         v->end(v->user, place->index, t->last_ns);
     else
-        v->other(v->user, place->index, t->last_ns, words);
+        v->other(v->user, place->index, snd_deliver_time_(w, place), words);
     return true;
 }
 
