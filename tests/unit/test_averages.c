@@ -27,6 +27,29 @@ static void check_row(const struct sonde_averages *averages, const char *name, u
     assert_int_equal(row->self_ns, self_ns);
 }
 
+/* The first key of a range is its key, and 0 is none. */
+static void keys_are_given_once(void **state)
+{
+    struct synth *s = synth_new(scratch_path("keys"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_begin(s, t, 100, synth_string(s, "a"), 0);
+    synth_attr(s, t, SND_ATTR_KEY, 0);
+    synth_attr(s, t, SND_ATTR_KEY, 5);
+    synth_attr(s, t, SND_ATTR_KEY, 6);
+    synth_attr(s, t, SND_ATTR_KEY, 0);
+    synth_end_key(s, t, 150, 0);
+    synth_end_key(s, t, 200, 6);
+    synth_end_key(s, t, 300, 5);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("keys"));
+    struct sonde_averages *r = average(trace, 0);
+    check_row(r, "a", 1, 200, 200);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
 static void self_and_total(void **state)
 {
     struct synth *s = synth_new(scratch_path("nested"), NULL);
@@ -602,6 +625,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_by_value_and_as_objects),
         cmocka_unit_test(self_and_total),
+        cmocka_unit_test(keys_are_given_once),
         cmocka_unit_test(only_children_of_the_same_name_fold),
         cmocka_unit_test(ranges_of_a_program_do_not_fold),
         cmocka_unit_test(gaps_close_what_they_cover),

@@ -24,6 +24,11 @@ static void counts_blocks_and_sums(void **state)
     assert_int_equal(snd_blocks_with(&b, 0, &any), 2);
     assert_int_equal(any, 2);
     assert_int_equal(snd_blocks_with(&b, 1, &any), 1);
+    snd_blocks_next(&b);
+    snd_blocks_add(&b, 1, 1); /* the least that is something, of one rank alone */
+    assert_int_equal(snd_blocks_with(&b, 0, &any), 2);
+    assert_int_equal(any, 3);
+    assert_int_equal(snd_blocks_with(&b, 1, &any), 2);
     snd_blocks_clear(&b);
     assert_int_equal(b.count, 0);
     assert_int_equal(b.begun, 0);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "format/layout.h"
 #include "sonde/export.h"
 #include "synth.h"
 
@@ -221,6 +222,36 @@ static void counters_of_devices(void **state)
     sonde_trace_close(trace);
 }
 
+/* A free has the size that it was recorded with, or that of what was allocated there. */
+static void sizes_of_frees(void **state)
+{
+    static const struct {
+        uint64_t    freed;
+        const char *shown;
+    } cases[] = { { 0, "\"Bytes\":-10," }, { 1, "\"Bytes\":-1," }, { 10, "\"Bytes\":-10," } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char                path[] = "/tmp/sonde-test-XXXXXX";
+        struct sonde_trace *trace;
+        struct sonde_buffer text = { 0 };
+        struct sonde_sink   sink = sonde_sink_buffer(&text);
+        close(mkstemp(path));
+        struct synth *s = synth_new(path, NULL);
+        uint32_t      t = synth_thread(s, "main", 0);
+        synth_alloc(s, t, 10, SND_DEVICE(0, 0xffff), 0x10, 10);
+        synth_free(s, t, 20, SND_DEVICE(0, 0xffff), 0x10, cases[i].freed);
+        synth_close(s, true);
+        assert_int_equal(sonde_trace_open(path, &trace, NULL), SONDE_OK);
+        unlink(path);
+        assert_int_equal(sonde_export(trace, "chrome", NULL, &sink, NULL), SONDE_OK);
+        if (!strstr(text.bytes, "\"Bytes\":10,") || !strstr(text.bytes, cases[i].shown))
+            fail_msg("%zu: %s", i, text.bytes);
+        sonde_buffer_release(&text);
+        sonde_trace_close(trace);
+    }
+}
+
 static int count_of(const char *text, const char *words)
 {
     int count = 0;
@@ -276,6 +307,7 @@ int main(void)
         cmocka_unit_test(nests_as_recorded),
         cmocka_unit_test(no_length_lies_in_its_parent),
         cmocka_unit_test(counters_of_devices),
+        cmocka_unit_test(sizes_of_frees),
         cmocka_unit_test(given_members_replace_our_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,10 +197,39 @@ static void one_collective_is_enough(void **unused)
     snd_clocks_release(&found);
 }
 
+/* Between points 5 above and 5 below a line that rises by 1000 there is room for lines like it, and for no others. */
+static void a_gap_has_the_lines_through_it(void **unused)
+{
+    enum { POINTS = 10 };
+    struct snd_point low[POINTS], high[POINTS];
+    double           below, above;
+
+    (void)unused;
+    for (int rises = -1; rises <= 1; rises += 2)
+        for (int fits = 0; fits < 2; fits++) {
+            for (int i = 0; i < POINTS; i++) {
+                low[i] = (struct snd_point){ i, rises * 1000.0 * i - 5 };
+                high[i] = (struct snd_point){ i, rises * 1000.0 * i + 5 };
+            }
+            if (!fits)
+                high[4].y = low[4].y - 11; /* below what lines through the others may be at */
+            struct snd_gap gap = { low, high, POINTS, POINTS, 0, 0 };
+            assert_int_equal(snd_gap_find(&gap, 1e5), fits);
+            if (!fits)
+                continue;
+            assert_true(fabs(gap.least - (rises * 1000 - 10.0 / 9)) < 1e-3);
+            assert_true(fabs(gap.most - (rises * 1000 + 10.0 / 9)) < 1e-3);
+            snd_gap_at(&gap, 4.5, &below, &above);
+            assert_true(fabs(below - (rises * 4500 - 5)) < 1e-3);
+            assert_true(fabs(above - (rises * 4500 + 5)) < 1e-3);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(stated_error_holds),
-                                        cmocka_unit_test(one_collective_is_enough) };
+                                        cmocka_unit_test(one_collective_is_enough),
+                                        cmocka_unit_test(a_gap_has_the_lines_through_it) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

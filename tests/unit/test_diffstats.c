@@ -185,6 +185,23 @@ static void several_runs_a_side(void **state)
     assert_int_equal(answers[5].verdict, SND_DIFF_NOT_JUDGED); /* one run of B has it */
 }
 
+/* Two runs of each side differ from each other: the least by which runs can be judged. */
+static void from_two_runs_on(void **state)
+{
+    const double           ns[] = { 1e6, 1.001e6 };
+    struct snd_diff_series series[] = { { &ns[0], 1 }, { &ns[1], 1 } };
+    struct snd_diff_input  row = { series, series };
+    struct snd_diff_answer answer;
+    struct snd_diff_noise  noise;
+
+    (void)state;
+    for (size_t a = 1; a <= 2; a++)
+        for (size_t b = 1; b <= 2; b++) {
+            assert_true(snd_diff_judge(&row, 1, a, b, 0.02, &answer, &noise));
+            assert_int_equal(noise.by_runs, a == 2 && b == 2);
+        }
+}
+
 static void nothing_to_judge(void **state)
 {
     const double           one[] = { 5 };
@@ -348,8 +365,9 @@ int main(void)
         cmocka_unit_test(students_tail),       cmocka_unit_test(quantiles),
         cmocka_unit_test(lower_means),         cmocka_unit_test(false_discoveries),
         cmocka_unit_test(one_run_a_side),      cmocka_unit_test(all_rows_change),
-        cmocka_unit_test(several_runs_a_side), cmocka_unit_test(nothing_to_judge),
-        cmocka_unit_test(equal_programs),      cmocka_unit_test(slowdowns),
+        cmocka_unit_test(several_runs_a_side), cmocka_unit_test(from_two_runs_on),
+        cmocka_unit_test(nothing_to_judge),    cmocka_unit_test(equal_programs),
+        cmocka_unit_test(slowdowns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

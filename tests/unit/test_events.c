@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of events: torch's order, folding, families, and its table. */
 #include "format/layout.h"
+#include "model/torch_stacks.h"
 #include "scratch.h"
 #include "sonde/export.h"
 
@@ -483,6 +484,27 @@ static void python_functions(void **state)
     sonde_trace_close(trace);
 }
 
+/* torch numbers the modules of a class: what follows the name, if it can be such a number. */
+static void numbers_of_modules(void **state)
+{
+    static const struct {
+        const char *name;
+        int32_t     number;
+    } cases[] = {
+        { "nn.Module: Linear_12", 12 },    { "nn.Module: Linear_0", 0 },
+        { "nn.Module: Conv2d_3", 3 },      { "nn.Module: Linear", -1 },
+        { "nn.Module: Linear_1a", -1 },    { "nn.Module: L_999999999", 999999999 },
+        { "nn.Module: L_1000000000", -1 }, { "nn.Module: ", -1 },
+        { "nn.Modules: L_1", -1 },         { "f_12", -1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (snd_module_number((struct sonde_text){ cases[i].name, strlen(cases[i].name) }) !=
+            cases[i].number)
+            fail_msg("%s", cases[i].name);
+}
+
 #define CPU SND_DEVICE(0, 0xffff)
 #define CUDA SND_DEVICE(1, 0)
 
@@ -710,6 +732,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_torchs_order),
         cmocka_unit_test(python_functions),
+        cmocka_unit_test(numbers_of_modules),
         cmocka_unit_test(memory_of_functions),
         cmocka_unit_test(torchs_rules),
         cmocka_unit_test(folded_work),

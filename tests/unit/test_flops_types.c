@@ -187,12 +187,21 @@ static void types_that_are_given(void **state)
     assert_int_equal(snd_type_of_result(&c, SND_RESULT_QUOTIENT, SONDE_INT8), SONDE_INT8);
 }
 
+static void sizes_of_types(void **state)
+{
+    (void)state;
+    assert_true(snd_type_bytes(SONDE_UINT8) == 1 && snd_type_bytes(SONDE_BOOL) == 1);
+    assert_true(snd_type_bytes(SONDE_FLOAT32) == 4 && snd_type_bytes(SONDE_FLOAT64) == 8);
+    assert_true(snd_type_bytes(SONDE_DTYPE_UNKNOWN) == 4); /* as float32 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_of_two),
         cmocka_unit_test(types_of_results),
         cmocka_unit_test(types_that_are_given),
+        cmocka_unit_test(sizes_of_types),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,6 +252,34 @@ static void what_follows_a_wait_is_the_hosts(void **state)
     sonde_trace_close(trace);
 }
 
+/* The host is late where it was after the wait, however much longer that took. */
+static void a_long_wait_is_not_where_the_host_was_late(void **state)
+{
+    const char *path = scratch_path("longer");
+    struct made m = make(path);
+
+    (void)state;
+    call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
+    begin(&m, m.host, 940, "aten::item");
+    call(&m, m.host, 950, 1060, "cudaStreamSynchronize", 2);
+    synth_end(m.s, m.host, 1075);
+    begin(&m, m.host, 1075, "load");
+    synth_end(m.s, m.host, 1115);
+    call(&m, m.host, 1120, 1125, "cudaLaunchKernel", 3);
+    ran(&m, 120, 1000, m.kernel, m.queue, 1);
+    ran(&m, 1130, 1200, m.kernel, m.queue, 3);
+    synth_close(m.s, true);
+    struct sonde_trace       *trace = scratch_open(path);
+    struct snd_gpu           *g = build(trace);
+    const struct snd_gpu_gap *late = find_gap(g, 1060);
+    assert_int_equal(find_gap(g, 1000)->duration_ns, 60);
+    assert_int_equal(late->reason, SND_IDLE_HOST);
+    assert_int_equal(late->duration_ns, 70);
+    assert_true(is_in(g, late, "load"));
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
 /* A copy for which the host waited is one that was over when its call returned. */
 static void a_blocking_copy_is_a_synchronisation(void **state)
 {
@@ -499,6 +527,7 @@ int main(void)
         cmocka_unit_test(a_wait_that_returns_as_the_gap_begins_is_over),
         cmocka_unit_test(steps_have_the_gaps_of_each_device),
         cmocka_unit_test(what_follows_a_wait_is_the_hosts),
+        cmocka_unit_test(a_long_wait_is_not_where_the_host_was_late),
         cmocka_unit_test(a_blocking_copy_is_a_synchronisation),
         cmocka_unit_test(the_span_is_divided_without_rest),
         cmocka_unit_test(steps_are_divided_by_what_the_gpu_did_in_them),

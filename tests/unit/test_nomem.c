@@ -580,9 +580,20 @@ static enum sonde_status open_loaded(void *on)
     return status;
 }
 
+/* One whose program did not end: how far it goes is looked for in its events. */
+static const char *make_unclosed(void)
+{
+    const char   *path = scratch_path("unclosed");
+    struct synth *s = synth_new(path, NULL);
+
+    synth_begin(s, synth_thread(s, "main", 0), 100, synth_string(s, "range"), 0);
+    synth_close(s, false);
+    return path;
+}
+
 static void opening_survives(void **state)
 {
-    const char *const paths[] = { make_trace(), make_records() };
+    const char *const paths[] = { make_trace(), make_records(), make_unclosed() };
 
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {

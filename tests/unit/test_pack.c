@@ -256,6 +256,21 @@ static void a_folder_without_a_trace_is_refused(void **state)
     assert_non_null(strstr(err.message, "holds no trace"));
 }
 
+/* A program without a standard input has files in its place. */
+static void without_a_standard_input(void **state)
+{
+    int kept = dup(STDIN_FILENO);
+
+    (void)state;
+    make_trace(scratch_path("raw"), true);
+    close(STDIN_FILENO);
+    enum sonde_status status = sonde_pack(scratch_path("raw"), scratch_path("zero"), -1, NULL);
+    assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+    close(kept);
+    assert_int_equal(status, SONDE_OK);
+    check_same(scratch_path("raw"), scratch_path("zero"));
+}
+
 /* ------------------------------------------------------------------- a full disk */
 
 static int writes_left = -1; /* until one fails; -1: none does */
@@ -334,6 +349,7 @@ int main(void)
         cmocka_unit_test(chunks_are_found_behind_any_damage),
         cmocka_unit_test(folders_are_packed_file_by_file),
         cmocka_unit_test(a_folder_without_a_trace_is_refused),
+        cmocka_unit_test(without_a_standard_input),
         cmocka_unit_test(a_full_disk_is_said_and_leaves_nothing),
         cmocka_unit_test(failures_leave_nothing),
     };

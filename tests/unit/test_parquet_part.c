@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "scratch.h"
+#include "sonde/export.h"
 
 /* A table that has a time. */
 static enum snd_sql_table_id find_table(size_t *time)
@@ -205,12 +206,39 @@ static void parts_are_written_early(void **state)
     end(&w, 0, 0);
 }
 
+/* A folder may have tables in it, hidden files, and what other programs leave beside tables: nothing else. */
+static void a_place_for_tables(void **state)
+{
+    struct synth      *s = synth_new(scratch_path("trace"), NULL);
+    uint32_t           t = synth_thread(s, "main", 0);
+    struct sonde_error err;
+
+    (void)state;
+    synth_begin(s, t, 100, synth_string(s, "range"), 0);
+    synth_end(s, t, 200);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("trace"));
+    assert_int_equal(mkdir(scratch_path("tables"), 0700), 0);
+    scratch_save(scratch_path("tables/.hidden"), "x", 1);
+    scratch_save(scratch_path("tables/_SUCCESS"), "x", 1);
+    for (int again = 0; again < 2; again++) /* the second time there are tables */
+        assert_int_equal(sonde_export_folder(trace, "parquet", NULL, scratch_path("tables"), NULL),
+                         SONDE_OK);
+    assert_int_equal(access(scratch_path("tables/ranges"), F_OK), 0);
+    scratch_save(scratch_path("tables/notes"), "x", 1);
+    assert_int_equal(sonde_export_folder(trace, "parquet", NULL, scratch_path("tables"), &err),
+                     SONDE_E_STATE);
+    assert_non_null(strstr(err.message, "has 'notes' in it, which is not a table"));
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_kept),
         cmocka_unit_test(parts_are_written_as_they_fill),
         cmocka_unit_test(parts_are_written_early),
+        cmocka_unit_test(a_place_for_tables),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -43,9 +43,12 @@ static void blocks_end_where_python_says(void **state)
         { 3, "class A:\n  def f(self):\n    pass\nx\n" },
         { 2, "def f():\n  return f'{x['''a''']} {{ {y:\">3} {z!r}'\ny\n" },
         { 2, "def f():\n  return f\"{x['a']} {y:'>{z}} it's\"\ny\n" },
-        { 2, "def f():\n  return f'({x:{w}}{d['a']}'\ny\n" }, /* 3.12: quotes in a field */
+        { 2, "def f():\n  return f'({x:{w}}{d['a']}'\ny\n" },  /* 3.12: quotes in a field */
+        { 2, "def f():\n  return f\"{d[a:'\"((((']}\"\ny\n" }, /* no format follows the colon */
+        { 2, "def f():\n  return f\"{)}\"\ny\n" },             /* SyntaxError */
         { 2, "def f():\n  return 'it\\'s'  # don't\ny\n" },
         { 2, "def f(): return 1; \\\n  x\ny\n" },
+        { 3, "def f(): return 1; \\\n(x,\n 1)\ny\n" },
         { 1, "def f(): pass\ny\n" },
         { 2, "def f():\n  pass" },
         { 1, "def f():" },

@@ -331,13 +331,18 @@ static void undefined_threads_are_gathered(void **state)
     (void)state;
     synth_begin(s, t, 100, name, 0);
     synth_close(s, true);
-    uint8_t *bytes = scratch_load(path, &size);
-    uint32_t wrong = 77;
-    memcpy(bytes + 2 * 4096 + offsetof(struct snd_chunk_header, thread), &wrong, sizeof wrong);
-    read_events(bytes, size, &events);
-    assert_int_equal(events.count, 1);
-    assert_int_equal(events.list[0].thread, 1);
-    free(bytes);
+    for (uint32_t wrong = 0; wrong <= 77; wrong = wrong ? 77 * wrong / 2 : 2) { /* 0, 2, 77 */
+        uint8_t            *bytes = scratch_load(path, &size);
+        struct sonde_trace *trace;
+        memcpy(bytes + 2 * 4096 + offsetof(struct snd_chunk_header, thread), &wrong, sizeof wrong);
+        read_events(bytes, size, &events);
+        assert_int_equal(events.count, 1);
+        assert_int_equal(events.list[0].thread, 1);
+        assert_int_equal(snd_trace_open_memory(bytes, size, &trace, NULL), SONDE_OK);
+        assert_int_equal(sonde_trace_thread_count(trace), 2);
+        sonde_trace_close(trace);
+        free(bytes);
+    }
 }
 
 /* ------------------------------------------------------------------ folders */

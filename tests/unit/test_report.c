@@ -242,6 +242,79 @@ static void refuses_options_without_their_size(void **state)
     sonde_buffer_release(&text);
 }
 
+/* ------------------------------------------------------- what a trace has to show */
+
+enum content {
+    RANGE = 1,
+    CALL = 2,
+    WORK = 4,
+    SAMPLE = 8,
+};
+
+/* Tallies of one kind, each of `often`; no kind: none. */
+static void check_views(unsigned content, uint32_t kind, uint64_t often, const char *expected)
+{
+    static const struct snd_work_record work = { .name = 1, .kind = SND_WORK_KERNEL };
+    const uint64_t                      words[SND_HEAP_WORDS] = { often, often, often, often };
+    char                                path[] = "/tmp/sonde-test-XXXXXX", found[200] = "";
+    const char                         *views[SONDE_CONTENT_VIEWS];
+    struct sonde_trace                 *own;
+
+    close(mkstemp(path));
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), name = synth_string(s, "name");
+    uint32_t      frame = synth_frame_in(s, name, 1, name, 1, false);
+    if (content & WORK)
+        synth_work(s, &work);
+    if (kind)
+        synth_tally(s, kind, frame, 0, words, kind == SND_TALLY_HEAP_PROCESS ? 4 : 2);
+    if (content & CALL) {
+        synth_begin(s, t, 100, name, 0);
+        synth_attr(s, t, SND_ATTR_FRAME, frame);
+        synth_end(s, t, 200);
+    }
+    if (content & SAMPLE)
+        synth_sample(s, t, 300, synth_stack(s, 0, frame), 3 | 1 << 8, t, 100);
+    if (content & RANGE) {
+        synth_begin(s, t, 400, name, 0);
+        synth_end(s, t, 500);
+    }
+    synth_close(s, true);
+    assert_int_equal(sonde_trace_open(path, &own, NULL), SONDE_OK);
+    unlink(path);
+    size_t count = sonde_views_with_content(own, views, SONDE_CONTENT_VIEWS);
+    for (size_t i = 0; i < count; i++)
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s%s", i ? " " : "",
+                 views[i]);
+    if (strcmp(found, expected) != 0)
+        fail_msg("%u, %u: '%s', not '%s'", content, kind, found, expected);
+    const char *first = "none";
+    assert_int_equal(sonde_views_with_content(own, &first, 1), count);
+    assert_string_equal(first, count ? views[0] : "none");
+    assert_string_equal(sonde_default_view(own), count ? views[0] : "ops");
+    sonde_trace_close(own);
+}
+
+static void views_of_what_is_there(void **state)
+{
+    (void)state;
+    check_views(0, 0, 0, "");
+    check_views(RANGE, 0, 0, "ops");
+    check_views(WORK, 0, 0, "kernels");
+    check_views(RANGE | WORK, 0, 0, "ops kernels");
+    check_views(CALL, 0, 0, "functions ops");
+    check_views(CALL | RANGE, 0, 0, "ops functions");
+    check_views(SAMPLE, 0, 0, "samples functions");
+    check_views(SAMPLE | RANGE, 0, 0, "ops samples functions");
+    check_views(0, SND_TALLY_CALLS, 0, "functions");
+    check_views(SAMPLE, SND_TALLY_CALLS, 1, "functions samples");
+    check_views(0, SND_TALLY_LINE, 0, "lines");
+    check_views(0, SND_TALLY_LINE_MEMORY, 0, "line-memory");
+    check_views(0, SND_TALLY_HEAP_PROCESS, 0, "heap");
+    check_views(RANGE, SND_TALLY_SAMPLER, 0, "ops"); /* it sampled nothing */
+    check_views(RANGE, SND_TALLY_SAMPLER, 1, "ops samples functions");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +324,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_not_there),
         cmocka_unit_test(an_older_caller_gets_the_defaults),
         cmocka_unit_test(refuses_options_without_their_size),
+        cmocka_unit_test(views_of_what_is_there),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);
 }

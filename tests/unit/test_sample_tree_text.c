@@ -95,6 +95,22 @@ static void places_are_cut_at_their_begin(void **state)
     sonde_buffer_release(&text);
 }
 
+/* Names are shown from the folder that all files of the program lie in; code that is in no file has none. */
+static void files_are_shown_from_their_folder(void **state)
+{
+    static const struct place stack[] = { { "f", "/home/me/app/a.py" },
+                                          { "g", "/home/me/app/sub/b.py" },
+                                          { "made", "<string>" },
+                                          { "plain", "c.py" } };
+
+    (void)state;
+    struct sonde_buffer text = tree_of(stack, 4, 0, false);
+    if (!strstr(text.bytes, " f  a.py:1") || !strstr(text.bytes, " g  sub/b.py:1") ||
+        !strstr(text.bytes, " plain  c.py:1"))
+        fail_msg("%s", text.bytes);
+    sonde_buffer_release(&text);
+}
+
 /* Times are red above three fifths of the whole, yellow above a fifth, green above a twentieth, pale below. */
 static void colours_tell_shares(void **state)
 {
@@ -145,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(code_without_a_file),
         cmocka_unit_test(places_are_cut_at_their_begin),
+        cmocka_unit_test(files_are_shown_from_their_folder),
         cmocka_unit_test(colours_tell_shares),
     };
 

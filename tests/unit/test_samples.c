@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/samples/sample_trees.c: the call tree of sampled stacks. */
 #include "format/layout.h"
-#include "model/samples/mixed_stacks.h"
+#include "model/kept.h"
+#include "model/samples/sample_counts.h"
+#include "read/reader.h"
 #include "scratch.h"
 #include "sonde/export.h"
 
@@ -340,6 +342,30 @@ static void a_walk_ends_early(void **state)
     }
 }
 
+/* What --gil shows of a trace is not lent to who asks for all of it. */
+static void samples_of_the_lock_are_not_kept(void **state)
+{
+    struct sonde_trace       *trace = make_trace();
+    struct snd_only_gil       only = { 0 };
+    struct snd_sample_counts *held, *all, *again;
+
+    (void)state;
+    snd_kept_begin(trace);
+    trace->only_gil = &only;
+    assert_int_equal(snd_sample_counts_new(trace, &held, NULL), SONDE_OK);
+    uint32_t rows = (uint32_t)held->count;
+    snd_sample_counts_free(held);
+    trace->only_gil = NULL;
+    assert_true(only.held > 0 && only.others > 0);
+    assert_int_equal(snd_sample_counts_new(trace, &all, NULL), SONDE_OK);
+    assert_true(all->count > rows);
+    assert_int_equal(snd_sample_counts_new(trace, &again, NULL), SONDE_OK);
+    assert_ptr_equal(again, all);
+    snd_sample_counts_free(all);
+    snd_kept_end(trace);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +377,7 @@ int main(void)
         cmocka_unit_test(idle_threads_are_told_apart),
         cmocka_unit_test(samples_of_several_ranges),
         cmocka_unit_test(a_walk_ends_early),
+        cmocka_unit_test(samples_of_the_lock_are_not_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -2,6 +2,7 @@
 /* read/file/scale.c: raw clocks to nanoseconds on the time axis of the trace. */
 #include "read/file/scale.h"
 
+#include "read/reader.h"
 #include "scratch.h"
 
 static const struct snd_clock_pair start = { 1000000, 5000000000, 0 };
@@ -111,6 +112,32 @@ static void moments_are_found_by_their_clock(void **state)
     }
 }
 
+/* A clock that is off by the same all the time has one bend, which moves all that its process shows; another's stays. */
+static void one_bend_moves_a_process(void **state)
+{
+    static const struct snd_scale_bend one = { 1000, 500 };
+    struct synth                      *s = synth_new(scratch_path("bent"), NULL);
+    uint32_t                           t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_begin(s, t, 100, synth_string(s, "range"), 0);
+    synth_end(s, t, 200);
+    synth_close(s, true);
+    for (uint32_t count = 0; count <= 1; count++) {
+        struct sonde_trace *trace = scratch_open(scratch_path("bent"));
+        struct sonde_thread before = *sonde_trace_thread(trace, 0);
+        int64_t             from = sonde_trace_process(trace, 0)->start_ns,
+                to = sonde_trace_process(trace, 0)->stop_ns;
+        assert_true(snd_axis_bend(trace, 0, &one, count));
+        assert_int_equal(trace->processes[0].scale.bend_count, count);
+        assert_int_equal(sonde_trace_process(trace, 0)->start_ns, from + 500 * count);
+        assert_int_equal(sonde_trace_process(trace, 0)->stop_ns, to + 500 * count);
+        assert_int_equal(sonde_trace_thread(trace, 0)->start_ns, before.start_ns + 500 * count);
+        assert_int_equal(sonde_trace_thread(trace, 0)->stop_ns, before.stop_ns + 500 * count);
+        sonde_trace_close(trace);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,7 +147,8 @@ int main(void)
         cmocka_unit_test(impossible_clocks_are_told),
         cmocka_unit_test(bends_are_joined_by_lines),
         cmocka_unit_test(moments_are_found_by_their_clock),
+        cmocka_unit_test(one_bend_moves_a_process),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -157,10 +157,11 @@ void snd_chrome_gpu_properties(struct snd_chrome *chrome)
     while (fact && (device = snd_fact_next(chrome->trace, process, SND_FACT_OF_DEVICE, &at)))
         put_properties(&chrome->json, device);
     snd_json_end(&chrome->json);
-    for (size_t i = 0; fact && i < SND_COUNT_OF(versions); i++)
-        if (snd_fact_number(fact, versions[i].field, 0) != 0)
-            snd_json_int(&chrome->json, versions[i].key,
-                         snd_fact_number(fact, versions[i].field, 0));
+    for (size_t i = 0; fact && i < SND_COUNT_OF(versions); i++) {
+        int64_t version = snd_fact_number(fact, versions[i].field, 0);
+        if (version != 0)
+            snd_json_int(&chrome->json, versions[i].key, version);
+    }
 }
 
 /* ------------------------------------------------------------- calls and arrows */

@@ -62,26 +62,23 @@ struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *la
 
 static void pass_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
 {
-    (void)name, (void)shapes;
-    snd_lane_see(user, thread, ns);
+    (void)user, (void)thread, (void)ns, (void)name, (void)shapes;
 }
 
 static void pass_call(void *user, uint32_t thread, int64_t ns, const struct snd_table_call *call,
                       const uint64_t *sequence)
 {
-    (void)call, (void)sequence;
-    snd_lane_see(user, thread, ns);
+    (void)user, (void)thread, (void)ns, (void)call, (void)sequence;
 }
 
 static void pass_end(void *user, uint32_t thread, int64_t ns)
 {
-    snd_lane_see(user, thread, ns);
+    (void)user, (void)thread, (void)ns;
 }
 
 static bool pass_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
 {
-    snd_lane_see(user, thread, leaf->start_ns);
-    snd_lane_see(user, thread, leaf->end_ns);
+    (void)user, (void)thread, (void)leaf;
     return true;
 }
 

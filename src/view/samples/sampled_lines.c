@@ -105,7 +105,7 @@ static void put_function(struct page *page, uint32_t first, uint32_t end)
         snd_out_text(page->to.out, "The source is not here: lines are shown by number alone.\n");
     snd_out_text(page->to.out, " Self % Total %   Line  Source\n");
     uint32_t from = rows[first].line < function.line ? rows[first].line : function.line;
-    uint64_t last = (uint64_t)rows[end - 1].line + (found ? AFTER : 0);
+    uint64_t last = (uint64_t)rows[end - 1].line + AFTER;
     if (!found || last - from > BLOCK_MAX) {
         for (uint32_t i = first; i < end; i++)
             put_line(page, rows[i].line, &rows[i]);
