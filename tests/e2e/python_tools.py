@@ -42,8 +42,8 @@ def rows(trace, view, *options):
 
 
 @functools.lru_cache(maxsize=None)
-def interpreters():
-    """One of each series from 3.9 on, with and without the interpreter lock ("3.14t")."""
+def interpreters(since=9, but=()):
+    """One of each series from 3.9 (or 3.`since`) on, with and without the interpreter lock ("3.14t"); where there is none, a case that is skipped."""
     found = {}
     places = [sys.executable, *glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))]
     places += [shutil.which(f"python3.{minor}{kind}") for minor in range(9, 20) for kind in ("", "t")]
@@ -54,10 +54,14 @@ def interpreters():
         if done.returncode == 0:
             major, minor, free, include = done.stdout.split(maxsplit=3)
             version = int(major), int(minor), int(free)
-            if (3, 9) <= version[:2] and version not in found:
+            if (3, since) <= version[:2] and version not in found and name_of(version) not in but:
                 found[version] = place, include.strip()
-    return [pytest.param(*found[version], id=f"{version[0]}.{version[1]}{'t' * version[2]}")
-            for version in sorted(found)]
+    none = pytest.mark.skip(reason=f"before 3.{since} there is nothing to try, and no later Python is on this machine")
+    return [pytest.param(*found[version], id=name_of(version)) for version in sorted(found)] or [pytest.param("", "", id="none", marks=none)]
+
+
+def name_of(version):
+    return f"{version[0]}.{version[1]}{'t' * version[2]}"
 
 
 def own_interpreter():

@@ -49,7 +49,7 @@ while True:
 
 
 def with_perf_maps():
-    return [pytest.param(case.values, id=case.id) for case in interpreters() if tuple(map(int, case.id.rstrip("t").split("."))) >= (3, 12)]
+    return [pytest.param(case.values, id=case.id, marks=case.marks) for case in interpreters(since=12)]
 
 
 def ask(program):
