@@ -262,10 +262,7 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
     if (st == SONDE_OK && options->format != SONDE_REPORT_CSV &&
         options->format != SONDE_REPORT_COLUMNS) /* which have no ledger */
         st = snd_doc_summary(doc, err);
-    bool failed = doc->rows.failed;
-    for (size_t i = 0; i < doc->section_count; i++)
-        failed |= doc->sections[i].table.failed;
-    if (st == SONDE_OK && failed)
+    if (st == SONDE_OK && snd_doc_has_failed(doc))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the view '%s'", view->info.name);
     return st;
 }

@@ -89,6 +89,8 @@ void make_heap(const char *path, uint64_t n)
     synth_tally(s, SND_TALLY_HEAP, 0, 0, unknown, SND_HEAP_WORDS);
     synth_tally(s, SND_TALLY_HEAP, at_load, 0, load, SND_HEAP_WORDS);
     synth_tally(s, SND_TALLY_HEAP, at_copy, 0, copy, SND_HEAP_WORDS);
+    if (n == 9) /* a stack of both heaps */
+        synth_tally(s, SND_TALLY_HEAP, at_load, 1, mapped, SND_HEAP_WORDS);
     synth_tally(s, SND_TALLY_HEAP, at_main, 1, mapped, SND_HEAP_WORDS);
     if (n > 1) {
         put_sampled(s, 0, 2, 30);

@@ -321,7 +321,7 @@ static enum sonde_status fill(struct snd_doc *doc, struct snd_diff *d,
     add_totals(doc, d, *failed);
     if (report->sort)
         st = snd_table_sort(&doc->rows, report->sort, err);
-    if (st == SONDE_OK && doc->rows.failed)
+    if (st == SONDE_OK && snd_doc_has_failed(doc))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the diff");
     return st;
 }

@@ -263,7 +263,7 @@ enum sonde_status snd_ops_print(struct snd_doc *doc, const struct sonde_report_o
         st = snd_table_sort(&doc->rows, used.sort, err);
     if (used.top_level)
         doc->rows.filter = find_column("is_top_level") + 1;
-    if (st == SONDE_OK && doc->rows.failed)
+    if (st == SONDE_OK && snd_doc_has_failed(doc))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a table of %zu rows",
                       doc->rows.row_count);
     if (st == SONDE_OK) {

@@ -74,13 +74,22 @@ static char *new_text(struct snd_doc *doc, size_t length)
     struct snd_doc_text *text = malloc(sizeof *text + length + 1);
 
     if (!text) {
-        doc->rows.failed = true;
+        doc->failed = true;
         return NULL;
     }
     text->next = doc->texts;
     doc->texts = text;
     text->bytes[length] = '\0';
     return text->bytes;
+}
+
+bool snd_doc_has_failed(const struct snd_doc *doc)
+{
+    bool failed = doc->failed || doc->rows.failed;
+
+    for (size_t i = 0; i < doc->section_count; i++)
+        failed |= doc->sections[i].table.failed;
+    return failed;
 }
 
 const char *snd_doc_format(struct snd_doc *doc, const char *format, ...)
@@ -100,7 +109,7 @@ const char *snd_doc_format(struct snd_doc *doc, const char *format, ...)
 
 const char *snd_doc_take(struct snd_doc *doc, struct sonde_buffer *text)
 {
-    doc->rows.failed |= text->failed;
+    doc->failed |= text->failed;
     const char *kept = snd_doc_format(doc, "%s", snd_buf_string(text));
     sonde_buffer_release(text);
     return kept;

@@ -41,9 +41,10 @@ struct snd_doc {
     const char               *view;
     const struct sonde_trace *trace; /* of a view: always there */
     struct snd_table          rows;
-    struct snd_total          totals[SND_TOTALS_MAX];
-    size_t                    total_count;
-    bool                      totals_first; /* above the table, in text */
+    bool             failed; /* there was no memory for a text; the tables have their own */
+    struct snd_total totals[SND_TOTALS_MAX];
+    size_t           total_count;
+    bool             totals_first; /* above the table, in text */
 
     struct snd_section sections[SND_SECTIONS_MAX]; /* snd_doc_section() */
     size_t             section_count;
@@ -96,6 +97,9 @@ void snd_doc_total(struct snd_doc *doc, const char *key, const char *title, enum
 /* A new section's table, empty. */
 struct snd_table *snd_doc_section(struct snd_doc *doc, const char *key, const char *title,
                                   const struct snd_column *columns, size_t column_count);
+
+/* Whether memory ran out for a text or a table of it: then it is not to be shown. */
+bool snd_doc_has_failed(const struct snd_doc *doc);
 
 /* Formatted text that lives as long as the document; "" when memory ran out. */
 const char *snd_doc_format(struct snd_doc *doc, const char *format, ...) SONDE_PRINTF(2, 3);
