@@ -5,7 +5,7 @@
 Standing by: operators of a small model, in a program that `sonde run --standby` started and in one of its own, in turn; what the end of
 a step costs it, over a range of Python while nothing records. Ranges: a generated job of four ranks that train a model of 16 layers
 (tests/gen/gen layers_job), read and no more, by the view ranks, as Parquet, and of that by the query rank_times on DuckDB: CPU time of the
-whole command, scaled to 1 G ranges. Best of several rounds.
+whole command, scaled to 1 G ranges. A sum over its ranges by sonde sql: elapsed, and memory. Best of several rounds.
 Exit status: 1 if a budget is missed.
 """
 import argparse
@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 from figures import ROOT, conclude, figure, ratio, say
 
@@ -60,14 +61,20 @@ def run_program(folder, rounds, standby):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def cpu_seconds(command):
+def cost(command):
+    """Seconds, of the CPU and elapsed, and the most memory in MB."""
     with open(os.devnull, "wb") as nowhere:
+        begin = time.perf_counter()
         child = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         sys.exit(f"ranks.py: failed: {command}")
-    return used.ru_utime + used.ru_stime
+    return used.ru_utime + used.ru_stime, time.perf_counter() - begin, used.ru_maxrss / 1024
+
+
+def cpu_seconds(command):
+    return cost(command)[0]
 
 
 def measure_standby(folder, quick):
@@ -97,21 +104,45 @@ def measure_ranges(folder, quick):
     export = min(cpu_seconds([SONDE, "export", job, "--to", "parquet", "-o", f"{tables}{i}"]) for i in tries)
     yield figure("parquet_ranges", f"ranges to Parquet a CPU second, of {count:,}", count / export, "/s", 4e6, at_least=True)
     yield from measure_query(f"{tables}0", count, tries)
+    yield from measure_scan(job, count, tries)
 
 
 # What a query over the table must do at least: read each number that the division is made of.
 FLOOR = "select sum(duration_ns), sum(is_compute), sum(is_communication), sum(is_loading), count(step) from activity"
 
 
+QUERY = """
+import resource, sys, sonde.sql
+
+def used():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+connection = sonde.sql.connect(sys.argv[1])
+begin = used()
+connection.execute(sys.argv[2] if " " in sys.argv[2] else sonde.sql.query(sys.argv[2])).fetchall()
+print(used() - begin)
+"""
+
+
 def measure_query(tables, count, tries):
-    """Beyond the start of Python and DuckDB. The division itself is made by the export."""
+    """CPU time of DuckDB alone. The division itself is made by the export."""
     def least(query):
-        return min(cpu_seconds([SONDE, "sql", tables, query]) for _ in tries)
-    start, floor, found = (least(query) for query in ("select count(*) from processes", FLOOR, "rank_times"))
-    floor, found = max(floor - start, 0), max(found - start, 0)
+        return min(float(subprocess.run([sys.executable, "-c", QUERY, tables, query], stdout=subprocess.PIPE, check=True).stdout)
+                   for _ in tries)
+    floor, found = least(FLOOR), least("rank_times")
     yield figure("ranks_sql_floor", "the columns of 1 G ranges' activity read by DuckDB, CPU time", floor / count * 1e9, "s")
     yield figure("ranks_sql", f"rank_times of 1 G ranges of Parquet on DuckDB, scaled from {count:,}, CPU time", found / count * 1e9, "s", 40,
                  both=f"{found:.3f} s, of which {floor:.3f} s read the columns")
+
+
+def measure_scan(job, count, tries):
+    """A query that one pass answers, of the trace itself, with the start of Python and DuckDB."""
+    found = [cost([SONDE, "sql", job, "select name, count(*), sum(self_ns) from ranges group by name"]) for _ in tries]
+    cpu, elapsed, memory = (min(one) for one in zip(*found))
+    yield figure("sql_time", f"sonde sql: a sum by name over {count:,} ranges of a trace, elapsed", elapsed, "s", 2,
+                 both=f"{cpu:.2f} s of CPU time")
+    yield figure("sql_memory", f"the most memory of sonde sql over {count:,} ranges", memory, "MB", 200)
 
 
 def main():

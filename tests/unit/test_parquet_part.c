@@ -44,12 +44,9 @@ static void fill(struct snd_sql_value *values, const struct snd_sql_table *table
     }
 }
 
-static void check_row(const struct snd_columns *columns, const struct snd_column_texts *kept,
-                      const struct snd_sql_table *table, size_t left_out, size_t row, uint64_t i)
+static void check_values(const struct snd_columns *columns, const struct snd_column_texts *kept,
+                         size_t left_out, size_t row, const struct snd_sql_value *values)
 {
-    struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
-
-    fill(values, table, i);
     for (size_t k = 0; k < columns->column_count; k++) {
         size_t                      from = k + (k >= left_out);
         const struct snd_column    *column = &columns->columns[k];
@@ -67,6 +64,15 @@ static void check_row(const struct snd_columns *columns, const struct snd_column
             assert_int_equal(column->numbers[row], value->number);
         }
     }
+}
+
+static void check_row(const struct snd_columns *columns, const struct snd_column_texts *kept,
+                      const struct snd_sql_table *table, size_t left_out, size_t row, uint64_t i)
+{
+    struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
+
+    fill(values, table, i);
+    check_values(columns, kept, left_out, row, values);
 }
 
 /* Rows come out as they went in, whichever column is left out; a copy has the rows that were asked for, in their order. */
@@ -89,7 +95,7 @@ static void rows_are_kept(void **state)
             assert_int_equal(columns.column_count, snd_sql_column_count(table) - (which > 0));
             for (uint64_t i = 0; i < 40; i++) {
                 fill(values, table, i);
-                assert_true(snd_columns_add(&columns, values, &kept));
+                assert_true(snd_columns_add(&columns, values, SND_SQL_COLUMNS_MAX, &kept));
             }
             assert_int_equal(columns.count, 40);
             for (uint64_t i = 0; i < 40; i++)
@@ -103,6 +109,60 @@ static void rows_are_kept(void **state)
             snd_columns_release(&copy);
             snd_texts_release(&kept.all);
         }
+}
+
+/* As row `i`, whose values are plain from `given` on; which of them are null depends on the table alone. */
+static void fill_plain(struct snd_sql_value *values, const struct snd_sql_table *table, uint64_t i,
+                       size_t given)
+{
+    fill(values, table, i);
+    for (size_t k = given; k < snd_sql_column_count(table); k++)
+        values[k] = (struct snd_sql_value){ .is_null = table->columns[k].type == SND_SQL_TEXT ||
+                                                       k % 3 == 1 };
+}
+
+/* How many values of a row are given: all, or two kinds of less, in stretches of any length. */
+static size_t count_given(const struct snd_sql_table *table, uint64_t i)
+{
+    size_t count = snd_sql_column_count(table);
+
+    return i % 41 < 20 ? 1 : i % 41 < 33 ? SND_SQL_COLUMNS_MAX : count / 2;
+}
+
+/* Values that are not given are written later, and are what they would have been; some rows are kept in place. */
+static void plain_values_are_written(void **state)
+{
+    enum { ROWS = 300, KEPT = 120 };
+
+    (void)state;
+    for (size_t id = 0; id < SND_SQL_TABLES; id++) {
+        const struct snd_sql_table *table = &snd_sql_tables[id];
+        struct snd_columns          columns = { .count = 0 };
+        struct snd_column_texts     kept = { .latest = { 0 } };
+        struct snd_sql_value        values[SND_SQL_COLUMNS_MAX];
+        uint32_t                    picked[KEPT];
+        int64_t                     room[KEPT];
+        snd_columns_init(&columns, table, snd_chosen_but(table, SIZE_MAX));
+        for (uint64_t i = 0; i < ROWS; i++) {
+            fill_plain(values, table, i, count_given(table, i));
+            assert_true(snd_columns_add(&columns, values, count_given(table, i), &kept));
+        }
+        snd_columns_settle(&columns);
+        for (uint64_t i = 0; i < ROWS; i++) {
+            fill_plain(values, table, i, count_given(table, i));
+            check_values(&columns, &kept, SIZE_MAX, i, values);
+        }
+        for (uint32_t i = 0; i < KEPT; i++)
+            picked[i] = (i * 7 + 150) % ROWS;
+        snd_columns_keep(&columns, picked, KEPT, room);
+        assert_int_equal(columns.count, KEPT);
+        for (uint64_t i = 0; i < KEPT; i++) {
+            fill_plain(values, table, picked[i], count_given(table, picked[i]));
+            check_values(&columns, &kept, SIZE_MAX, i, values);
+        }
+        snd_columns_release(&columns);
+        snd_texts_release(&kept.all);
+    }
 }
 
 /* ------------------------------------------------------------------------ parts */
@@ -128,7 +188,8 @@ static void add(struct writing *w, int64_t time)
 
     fill(values, &snd_sql_tables[w->part.table], 1);
     values[w->time] = (struct snd_sql_value){ .number = time };
-    assert_int_equal(snd_parquet_part_add(&w->part, &w->shared, values, NULL), SONDE_OK);
+    assert_int_equal(snd_parquet_part_add(&w->part, &w->shared, values, SND_SQL_COLUMNS_MAX, NULL),
+                     SONDE_OK);
 }
 
 static void end(struct writing *w, uint64_t rows, uint32_t groups)
@@ -236,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_kept),
+        cmocka_unit_test(plain_values_are_written),
         cmocka_unit_test(parts_are_written_as_they_fill),
         cmocka_unit_test(parts_are_written_early),
         cmocka_unit_test(a_place_for_tables),

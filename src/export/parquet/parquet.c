@@ -102,7 +102,7 @@ static enum sonde_status spill_largest(struct folder *f)
 }
 
 static enum sonde_status add_row(struct folder *f, enum snd_sql_table_id table,
-                                 const struct snd_sql_value *values)
+                                 const struct snd_sql_value *values, size_t given)
 {
     size_t                   at = f->tables[table].process_column;
     struct snd_parquet_part *part = find_latest(f, table, at == SIZE_MAX ? -1 : values[at].number);
@@ -110,16 +110,20 @@ static enum sonde_status add_row(struct folder *f, enum snd_sql_table_id table,
     if (!part)
         return snd_fail(f->err, SONDE_E_NOMEM, "out of memory for the tables");
     size_t            before = snd_parquet_part_memory(part);
-    enum sonde_status st = snd_parquet_part_add(part, &f->shared, values, f->err);
-    f->memory += snd_parquet_part_memory(part) - before;
+    enum sonde_status st = snd_parquet_part_add(part, &f->shared, values, given, f->err);
+    size_t            after = snd_parquet_part_memory(part);
+    if (before == after)
+        return st;
+    f->memory += after - before;
     return st == SONDE_OK && f->memory > MEMORY_MOST ? spill_largest(f) : st;
 }
 
-static bool take_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values)
+static bool take_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values,
+                     size_t given)
 {
     struct folder *f = user;
 
-    f->status = add_row(f, table, values);
+    f->status = add_row(f, table, values, given);
     return f->status == SONDE_OK;
 }
 
@@ -140,7 +144,8 @@ static enum sonde_status add_empty(struct folder *f)
 
 static enum sonde_status write_parts(struct folder *f, struct sonde_trace *trace)
 {
-    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, take_row, f, f->err);
+    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, SND_SQL_BY_PROCESS, take_row, f,
+                                        f->err);
 
     if (f->status != SONDE_OK)
         st = f->status;

@@ -118,12 +118,8 @@ static void put_ids(struct snd_parquet_scratch *s, size_t count, size_t dictiona
 /* Little-endian, as Parquet has them and all that sonde runs on. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are");
 
-/*
- * Numbers each value by its place in `dictionary`; how many there are, or 0 if more than DICTIONARY_MOST.
- * Values are compared by their bits.
- */
-static size_t number_values(const int64_t *values, size_t count, uint32_t *ids,
-                            int64_t dictionary[DICTIONARY_MOST])
+static size_t number_any(const int64_t *values, size_t count, uint32_t *ids,
+                         int64_t dictionary[DICTIONARY_MOST])
 {
     uint16_t slots[SLOTS] = { 0 };
     size_t   n = 0;
@@ -147,6 +143,36 @@ static size_t number_values(const int64_t *values, size_t count, uint32_t *ids,
     return n;
 }
 
+/* The same of values that lie close together: each has a place of its own. */
+static size_t number_close(const int64_t *values, size_t count, int64_t least, uint32_t *ids,
+                           int64_t dictionary[DICTIONARY_MOST])
+{
+    uint16_t slots[DICTIONARY_MOST] = { 0 };
+    size_t   n = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint16_t *slot = &slots[(uint64_t)values[i] - (uint64_t)least];
+        if (*slot == 0) {
+            dictionary[n++] = values[i];
+            *slot = (uint16_t)n;
+        }
+        ids[i] = *slot - 1u;
+    }
+    return n;
+}
+
+/*
+ * Numbers each value by its place in `dictionary`; how many there are, or 0 if more than DICTIONARY_MOST.
+ * Values are compared by their bits. All of them lie between the bounds.
+ */
+static size_t number_values(const int64_t *values, size_t count, const int64_t bounds[2],
+                            uint32_t *ids, int64_t dictionary[DICTIONARY_MOST])
+{
+    return (uint64_t)bounds[1] - (uint64_t)bounds[0] < DICTIONARY_MOST
+               ? number_close(values, count, bounds[0], ids, dictionary)
+               : number_any(values, count, ids, dictionary);
+}
+
 static void put_bounds(struct chunk *chunk, int64_t least, int64_t greatest)
 {
     chunk->has_bounds = true;
@@ -155,7 +181,7 @@ static void put_bounds(struct chunk *chunk, int64_t least, int64_t greatest)
     memcpy(chunk->bounds[1], &greatest, sizeof greatest);
 }
 
-static void bound_integers(struct chunk *chunk, const int64_t *values, size_t count)
+static void find_bounds(const int64_t *values, size_t count, int64_t bounds[2])
 {
     int64_t least = values[0], greatest = values[0];
 
@@ -163,7 +189,8 @@ static void bound_integers(struct chunk *chunk, const int64_t *values, size_t co
         least = values[i] < least ? values[i] : least;
         greatest = values[i] > greatest ? values[i] : greatest;
     }
-    put_bounds(chunk, least, greatest);
+    bounds[0] = least;
+    bounds[1] = greatest;
 }
 
 /* A zero has both signs as a bound, as Parquet asks. NaN is null in the tables. */
@@ -187,11 +214,15 @@ static void bound_reals(struct chunk *chunk, const int64_t *bits, size_t count)
 static void put_numbers(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
                         const struct snd_column *column, size_t count, struct chunk *chunk)
 {
-    int64_t dictionary[DICTIONARY_MOST];
+    int64_t dictionary[DICTIONARY_MOST], bounds[2];
     bool    is_real = column->type == SND_SQL_REAL;
-    size_t  different = number_values(s->values, count, s->ids, dictionary);
 
-    (is_real ? bound_reals : bound_integers)(chunk, s->values, count);
+    find_bounds(s->values, count, bounds);
+    size_t different = number_values(s->values, count, bounds, s->ids, dictionary);
+    if (is_real)
+        bound_reals(chunk, s->values, count);
+    else
+        put_bounds(chunk, bounds[0], bounds[1]);
     if (different > 0) {
         snd_buf_put(&s->page, dictionary, different * sizeof dictionary[0]);
         put_page(s, PAGE_DICTIONARY, different, ENCODING_PLAIN);
@@ -295,15 +326,70 @@ static size_t gather(struct snd_parquet_scratch *s, const struct snd_parquet_row
     return n;
 }
 
+#define RUN_LEAST 8u /* values that are written as a run rather than one by one */
+
+/* Whether all values are the same; of most columns, they are. By blocks, which the compiler makes fast. */
+static bool is_constant(const struct snd_column *column, size_t count)
+{
+    enum { BLOCK = 64 };
+    size_t at = 0;
+
+    if (column->null_count > 0)
+        return false;
+    if (column->type == SND_SQL_TEXT) {
+        while (at < count && column->texts[at] == column->texts[0])
+            at++;
+        return at == count;
+    }
+    for (int64_t differs = 0; at + BLOCK <= count; at += BLOCK) {
+        for (size_t i = 0; i < BLOCK; i++)
+            differs |= column->numbers[at + i] ^ column->numbers[0];
+        if (differs)
+            return false;
+    }
+    while (at < count && column->numbers[at] == column->numbers[0])
+        at++;
+    return at == count;
+}
+
+/* A dictionary of one, and one run of it. */
+static void put_constant(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
+                         const struct snd_column *column, struct chunk *chunk)
+{
+    static const char width = 1;
+
+    if (column->type == SND_SQL_TEXT) {
+        s->values[0] = column->texts[0];
+        number_texts(s, rows->texts, 1, chunk);
+    } else {
+        int64_t value = column->numbers[0];
+        if (column->type == SND_SQL_REAL)
+            bound_reals(chunk, &value, 1);
+        else
+            put_bounds(chunk, value, value);
+        snd_buf_put(&s->page, &value, sizeof value);
+    }
+    put_page(s, PAGE_DICTIONARY, 1, ENCODING_PLAIN);
+    chunk->data_at = rows->offset + s->bytes.length;
+    put_levels(s, rows, column, rows->count);
+    snd_buf_put(&s->page, &width, 1);
+    snd_parquet_run(&s->page, 0, rows->count, 1);
+    chunk->encoding = ENCODING_DICTIONARY;
+}
+
 static void put_chunk(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
                       const struct snd_column *column, struct chunk *chunk)
 {
-    size_t count = gather(s, rows, column);
+    size_t all = rows->columns->count;
+    bool   is_same = rows->count >= RUN_LEAST && is_constant(column, all);
+    size_t count = is_same ? rows->count : column->null_count == all ? 0 : gather(s, rows, column);
 
     *chunk = (struct chunk){ .null_count = rows->count - count };
     chunk->dictionary_at = chunk->data_at = rows->offset + s->bytes.length;
     snd_buf_clear(&s->page);
-    if (count == 0) {
+    if (is_same) {
+        put_constant(s, rows, column, chunk);
+    } else if (count == 0) {
         put_levels(s, rows, column, count);
         chunk->encoding = ENCODING_PLAIN;
     } else if (column->type == SND_SQL_TEXT) {

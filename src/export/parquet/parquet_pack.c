@@ -65,6 +65,16 @@ static size_t run_length(const uint32_t *values, size_t count)
     return n;
 }
 
+/* The last of the next values that differs from the one before it, if a run of 8 cannot begin before it; else 0. */
+static size_t find_other(const uint32_t *values, size_t count)
+{
+    size_t n = count >= GROUP ? GROUP - 1 : 0;
+
+    while (n > 0 && values[n] == values[n - 1])
+        n--;
+    return n;
+}
+
 void snd_parquet_runs(struct sonde_buffer *out, const uint32_t *values, size_t count,
                       unsigned width)
 {
@@ -72,6 +82,11 @@ void snd_parquet_runs(struct sonde_buffer *out, const uint32_t *values, size_t c
         0; /* values from here on go as bits, a multiple of 8 of them unless at the end */
 
     for (size_t at = 0; at < count;) {
+        size_t other = find_other(values + at, count - at);
+        if (other > 0) {
+            at += other;
+            continue;
+        }
         size_t run = run_length(values + at, count - at);
         size_t missing = (GROUP - (at - begun) % GROUP) % GROUP;
         if (run < missing + GROUP) {

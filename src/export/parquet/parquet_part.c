@@ -11,12 +11,14 @@
 #include "base/files/fd_io.h"
 
 #define OUT_OF_MEMORY "out of memory for the tables"
+#define MOVES_MOST 16 /* of each row, on average, until merging is the better way to sort */
 
 void snd_parquet_shared_release(struct snd_parquet_shared *shared)
 {
     snd_texts_release(&shared->texts.all);
     snd_parquet_scratch_release(&shared->scratch);
     free(shared->order);
+    free(shared->kept);
     *shared = (struct snd_parquet_shared){ 0 };
 }
 
@@ -53,16 +55,6 @@ void snd_parquet_part_release(struct snd_parquet_part *part)
     sonde_buffer_release(&part->groups);
     free(part->path);
     *part = (struct snd_parquet_part){ 0 };
-}
-
-static size_t columns_memory(const struct snd_columns *columns)
-{
-    return columns->capacity * columns->row_bytes;
-}
-
-size_t snd_parquet_part_memory(const struct snd_parquet_part *part)
-{
-    return columns_memory(&part->rows) + columns_memory(&part->late);
 }
 
 /* ------------------------------------------------------------------------- file */
@@ -117,9 +109,29 @@ static void merge(const int64_t *times, uint32_t *order, uint32_t *spare, size_t
     memcpy(order + at, spare + left, (left_count - left) * sizeof *order);
 }
 
-/* Sorts rows by their time. They come nearly sorted: parts that are in order already are not touched. */
+/* Puts rows where they belong, one after the other; false: that takes too long, and order[] is none. */
+static bool insert_rows(const int64_t *times, uint32_t *order, size_t count)
+{
+    size_t moved = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+        while (at > 0 && times[order[at - 1]] > times[i])
+            at--;
+        moved += i - at;
+        if (moved > MOVES_MOST * count)
+            return false;
+        memmove(order + at + 1, order + at, (i - at) * sizeof *order);
+        order[at] = (uint32_t)i;
+    }
+    return true;
+}
+
+/* Sorts rows by their time. They come nearly sorted: a range comes after those that lie in it. */
 static void sort_rows(const int64_t *times, uint32_t *order, uint32_t *spare, size_t count)
 {
+    if (times && insert_rows(times, order, count))
+        return;
     for (size_t i = 0; i < count; i++)
         order[i] = (uint32_t)i;
     for (size_t width = 1; times && width < count; width *= 2)
@@ -138,11 +150,12 @@ static size_t sorted_by(const struct snd_parquet_part *part)
 
 /* Fills shared->order. */
 static enum sonde_status order_rows(const struct snd_parquet_part *part,
-                                    struct snd_parquet_shared     *shared,
-                                    const struct snd_columns *rows, struct sonde_error *err)
+                                    struct snd_parquet_shared *shared, struct snd_columns *rows,
+                                    struct sonde_error *err)
 {
     size_t by = sorted_by(part);
 
+    snd_columns_settle(rows);
     if (rows->count > shared->order_room) {
         free(shared->order);
         shared->order = malloc(2 * rows->count * sizeof *shared->order);
@@ -197,6 +210,20 @@ static enum sonde_status write_all(struct snd_parquet_part *part, struct snd_par
     return st;
 }
 
+/* Writes the rows before `half` in the order of time, and leaves that order behind. */
+static enum sonde_status write_half(struct snd_parquet_part   *part,
+                                    struct snd_parquet_shared *shared, size_t half,
+                                    struct sonde_error *err)
+{
+    enum sonde_status st = order_rows(part, shared, &part->rows, err);
+
+    if (st == SONDE_OK)
+        st = write_group(part, shared, &part->rows, 0, half, err);
+    if (st == SONDE_OK && part->time != SIZE_MAX)
+        part->written_to = part->rows.columns[sorted_by(part)].numbers[shared->order[half - 1]];
+    return st;
+}
+
 enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
                                          struct snd_parquet_shared *shared, struct sonde_error *err)
 {
@@ -205,13 +232,9 @@ enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
 
     if (half == 0)
         return write_all(part, shared, &part->rows, err);
-    enum sonde_status st = order_rows(part, shared, &part->rows, err);
-    if (st == SONDE_OK)
-        st = write_group(part, shared, &part->rows, 0, half, err);
+    enum sonde_status st = write_half(part, shared, half, err);
     if (st != SONDE_OK)
         return st;
-    if (part->time != SIZE_MAX)
-        part->written_to = part->rows.columns[sorted_by(part)].numbers[shared->order[half - 1]];
     snd_columns_init(&kept, &snd_sql_tables[part->table],
                      snd_chosen_but(&snd_sql_tables[part->table], part->left_out));
     if (!snd_columns_copy(&kept, &part->rows, shared->order + half, part->rows.count - half)) {
@@ -223,19 +246,35 @@ enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
     return SONDE_OK;
 }
 
+/* The same, in the memory that they have: as many will come again. */
+static enum sonde_status make_room(struct snd_parquet_part *part, struct snd_parquet_shared *shared,
+                                   struct sonde_error *err)
+{
+    size_t half = part->rows.count / 2, rest = part->rows.count - half;
+
+    if (!shared->kept)
+        shared->kept = malloc(SND_PARQUET_GROUP_ROWS * sizeof *shared->kept);
+    if (!shared->kept)
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    enum sonde_status st = write_half(part, shared, half, err);
+    if (st == SONDE_OK)
+        snd_columns_keep(&part->rows, shared->order + half, rest, shared->kept);
+    return st;
+}
+
 enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *part,
                                        struct snd_parquet_shared  *shared,
-                                       const struct snd_sql_value *values, struct sonde_error *err)
+                                       const struct snd_sql_value *values, size_t given,
+                                       struct sonde_error *err)
 {
     bool is_late = part->time != SIZE_MAX && values[part->time].number < part->written_to;
     struct snd_columns *rows = is_late ? &part->late : &part->rows;
 
-    if (!snd_columns_add(rows, values, &shared->texts))
+    if (!snd_columns_add(rows, values, given, &shared->texts))
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
     if (is_late)
         return rows->count < SND_PARQUET_GROUP_ROWS ? SONDE_OK : write_all(part, shared, rows, err);
-    return rows->count < 2 * SND_PARQUET_GROUP_ROWS ? SONDE_OK
-                                                    : snd_parquet_part_spill(part, shared, err);
+    return rows->count < 2 * SND_PARQUET_GROUP_ROWS ? SONDE_OK : make_room(part, shared, err);
 }
 
 enum sonde_status snd_parquet_part_finish(struct snd_parquet_part   *part,

@@ -33,6 +33,7 @@ struct snd_parquet_shared {
     struct snd_parquet_scratch scratch;
     uint32_t                  *order;
     size_t                     order_room;
+    int64_t                   *kept; /* room for the rows of a group */
 };
 void snd_parquet_shared_release(struct snd_parquet_shared *shared);
 
@@ -43,9 +44,9 @@ void snd_parquet_part_release(struct snd_parquet_part *part);
 /* Errors, of all: SONDE_E_IO, SONDE_E_NOMEM. */
 SND_CHECKED enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *part,
                                                    struct snd_parquet_shared  *shared,
-                                                   const struct snd_sql_value *values,
-                                                   struct sonde_error         *err);
-/* Writes half of what is collected, the earlier one. */
+                                                   const struct snd_sql_value *values, size_t given,
+                                                   struct sonde_error *err);
+/* Writes half of what is collected, the earlier one, and gives its memory back. */
 SND_CHECKED enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
                                                      struct snd_parquet_shared *shared,
                                                      struct sonde_error        *err);
@@ -53,6 +54,10 @@ SND_CHECKED enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *
 SND_CHECKED enum sonde_status snd_parquet_part_finish(struct snd_parquet_part   *part,
                                                       struct snd_parquet_shared *shared,
                                                       struct sonde_error        *err);
-size_t                        snd_parquet_part_memory(const struct snd_parquet_part *part);
+/* What its rows take. */
+static inline size_t snd_parquet_part_memory(const struct snd_parquet_part *part)
+{
+    return part->rows.capacity * part->rows.row_bytes + part->late.capacity * part->late.row_bytes;
+}
 
 #endif

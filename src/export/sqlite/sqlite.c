@@ -124,13 +124,15 @@ static void make_record(struct database *d, const struct snd_sql_table *table,
     snd_buf_end(&d->record, (char *)at);
 }
 
-static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *given)
+static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *row,
+                    size_t given)
 {
     struct database        *d = user;
     struct snd_sqlite_tree *tree = &d->tables[id];
     struct snd_sql_value    cleaned[SND_SQL_COLUMNS_MAX];
 
-    const struct snd_sql_value *values = clean(d, &d->columns[id], given, cleaned);
+    const struct snd_sql_value *values = clean(d, &d->columns[id], row, cleaned);
+    (void)given;
     make_record(d, &snd_sql_tables[id], &d->columns[id], values);
     if (d->failed)
         return false;
@@ -244,7 +246,7 @@ static enum sonde_status make_database(int fd, struct sonde_trace *trace, struct
     snd_sqlite_begin(d.file, fd);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
         d.columns[i] = list_columns(&snd_sql_tables[i]);
-    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, put_row, &d, err);
+    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, SND_SQL_BY_TIME, put_row, &d, err);
     if (st == SONDE_OK)
         st = finish(&d, err);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)

@@ -24,18 +24,19 @@ struct snd_chosen snd_chosen_but(const struct snd_sql_table *table, size_t left_
 void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *table,
                       struct snd_chosen chosen)
 {
-    *columns = (struct snd_columns){ .column_count = chosen.count };
+    *columns = (struct snd_columns){ .column_count = chosen.count, .is_in_order = true };
     for (size_t i = 0; i < chosen.count; i++) {
         struct snd_column *column = &columns->columns[i];
         column->from = chosen.items[i];
         column->type = table->columns[column->from].type;
         columns->row_bytes += item_size(column);
+        columns->is_in_order &= i == 0 || column->from > columns->columns[i - 1].from;
     }
 }
 
 void snd_columns_clear(struct snd_columns *columns)
 {
-    columns->count = 0;
+    columns->count = columns->lacking = 0;
     for (size_t i = 0; i < columns->column_count; i++)
         columns->columns[i].null_count = 0;
 }
@@ -103,28 +104,96 @@ static bool add_text(struct snd_column_texts *texts, struct sonde_text text, uin
     return true;
 }
 
-/* Reals are kept by their bits, as numbers are. */
-static inline bool set_value(struct snd_column *column, size_t row,
-                             const struct snd_sql_value *value, struct snd_column_texts *texts)
+static inline bool set_text(struct snd_column_texts *texts, const struct snd_sql_value *value,
+                            uint32_t *number)
 {
-    if (value->is_null || column->null_count > 0)
-        set_valid(column, row, !value->is_null);
-    if (column->type != SND_SQL_TEXT) {
-        column->numbers[row] = value->is_null ? 0 : value->number;
+    size_t at = value->name % SND_COLUMN_TEXTS;
+
+    if (value->is_null) {
+        *number = 0;
         return true;
     }
-    column->texts[row] = 0;
-    return value->is_null || add_text(texts, value->text, &column->texts[row]);
+    if (value->name != 0 && texts->names[at].name == value->name) {
+        *number = texts->names[at].text;
+        return true;
+    }
+    if (!add_text(texts, value->text, number))
+        return false;
+    if (value->name != 0) {
+        texts->names[at].name = value->name;
+        texts->names[at].text = *number;
+    }
+    return true;
 }
 
-bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
+/* Rows from `first` on have the plain value. */
+static void fill_plain(struct snd_column *column, size_t first, size_t count)
+{
+    if (column->is_plain_null && column->null_count == first) { /* nothing but nulls so far */
+        memset(column->valid, 0, (count + 7) / 8);
+        column->null_count = count;
+    } else if (column->is_plain_null || column->null_count > 0) {
+        for (size_t i = first; i < count; i++)
+            set_valid(column, i, !column->is_plain_null);
+    }
+    if (column->type == SND_SQL_TEXT)
+        memset(column->texts + first, 0, (count - first) * sizeof *column->texts);
+    else
+        for (size_t i = first; i < count; i++)
+            column->numbers[i] = column->plain;
+}
+
+void snd_columns_settle(struct snd_columns *columns)
+{
+    size_t first = columns->count - columns->lacking;
+
+    for (size_t i = columns->lacked_from; columns->lacking > 0 && i < columns->column_count; i++)
+        fill_plain(&columns->columns[i], first, columns->count);
+    columns->lacking = 0;
+}
+
+/* The first column that rows with so many given lack; what it is in them, `values` tell. */
+static size_t begin_lacking(struct snd_columns *columns, const struct snd_sql_value *values,
+                            size_t given)
+{
+    size_t from = columns->column_count;
+
+    snd_columns_settle(columns);
+    while (from > 0 && columns->columns[from - 1].from >= given)
+        from--;
+    for (size_t i = from; i < columns->column_count; i++) {
+        struct snd_column *column = &columns->columns[i];
+        column->plain = values[column->from].number;
+        column->is_plain_null = values[column->from].is_null;
+    }
+    columns->lacked_from = from;
+    columns->lacked_given = given;
+    return from;
+}
+
+/* Reals are kept by their bits, as numbers are; of what is null they are 0. */
+bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values, size_t given,
                      struct snd_column_texts *texts)
 {
-    if (columns->count == columns->capacity && !grow(columns))
+    size_t row = columns->count, count = columns->column_count;
+
+    if (row == columns->capacity && !grow(columns))
         return false;
-    for (size_t i = 0; i < columns->column_count; i++) {
-        struct snd_column *column = &columns->columns[i];
-        if (!set_value(column, columns->count, &values[column->from], texts))
+    if (given < SND_SQL_COLUMNS_MAX && columns->is_in_order) {
+        count = columns->lacking > 0 && columns->lacked_given == given
+                    ? columns->lacked_from
+                    : begin_lacking(columns, values, given);
+        columns->lacking++;
+    } else if (columns->lacking > 0) {
+        snd_columns_settle(columns);
+    }
+    for (struct snd_column *c = columns->columns, *end = c + count; c < end; c++) {
+        const struct snd_sql_value *value = &values[c->from];
+        if (value->is_null || c->null_count > 0)
+            set_valid(c, row, !value->is_null);
+        if (c->type != SND_SQL_TEXT)
+            c->numbers[row] = value->is_null ? 0 : value->number;
+        else if (!set_text(texts, value, &c->texts[row]))
             return false;
     }
     columns->count++;
@@ -158,4 +227,38 @@ bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *sou
         copy_values(&columns->columns[i], columns->count, &source->columns[i], rows, count);
     columns->count += count;
     return true;
+}
+
+/* Bits of a column that has nulls; how many there are. */
+static size_t keep_valid(struct snd_column *column, const uint32_t *rows, size_t count,
+                         uint8_t *bits)
+{
+    size_t nulls = 0;
+
+    memset(bits, 0, (count + 7) / 8);
+    for (size_t i = 0; i < count; i++) {
+        bool is_null = snd_column_is_null(column, rows[i]);
+        bits[i / 8] = (uint8_t)(bits[i / 8] | (unsigned)!is_null << i % 8);
+        nulls += is_null;
+    }
+    memcpy(column->valid, bits, (count + 7) / 8);
+    return nulls;
+}
+
+void snd_columns_keep(struct snd_columns *columns, const uint32_t *rows, size_t count,
+                      int64_t *room)
+{
+    for (struct snd_column *c = columns->columns, *end = c + columns->column_count; c < end; c++) {
+        if (c->null_count == columns->count)
+            c->null_count = count;
+        else if (c->null_count > 0)
+            c->null_count = keep_valid(c, rows, count, (uint8_t *)room);
+        for (size_t i = 0; i < count; i++)
+            room[i] = c->type == SND_SQL_TEXT ? c->texts[rows[i]] : c->numbers[rows[i]];
+        if (c->type != SND_SQL_TEXT)
+            memcpy(c->numbers, room, count * sizeof *room);
+        for (size_t i = 0; c->type == SND_SQL_TEXT && i < count; i++)
+            c->texts[i] = (uint32_t)room[i];
+    }
+    columns->count = count;
 }

@@ -23,6 +23,8 @@ struct snd_column {
     };
     uint8_t *valid; /* a bit for each row; of no meaning while null_count is 0 */
     size_t   null_count;
+    int64_t  plain; /* of rows that lack it ... */
+    bool     is_plain_null;
 };
 
 /* Which columns of a table, and in which order. */
@@ -37,14 +39,21 @@ struct snd_chosen snd_chosen_but(const struct snd_sql_table *table, size_t left_
 struct snd_columns {
     struct snd_column columns[SND_SQL_COLUMNS_MAX];
     size_t            column_count, count, capacity;
-    size_t            row_bytes; /* what a row takes */
+    size_t            row_bytes;   /* what a row takes */
+    size_t            lacking;     /* so many last rows, until they are settled, have only ... */
+    size_t            lacked_from; /* ... the columns before this one, as so many are given */
+    size_t            lacked_given;
+    bool              is_in_order; /* of the table: only then rows may lack some */
 };
 
-/* Where texts of the table are that were added lately, by address: nearly all come again and again. */
+/* Where texts of the table are that were added lately, by address, or by their number in the trace: nearly all come again and again. */
 #define SND_COLUMN_TEXTS 256
 struct snd_column_texts {
     struct snd_texts all;
     uint32_t         latest[SND_COLUMN_TEXTS]; /* in `all`, plus one; 0: none */
+    struct {
+        uint32_t name, text; /* snd_sql_value.name; in `all` */
+    } names[SND_COLUMN_TEXTS];
 };
 
 void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *table,
@@ -52,12 +61,18 @@ void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *t
 /* No rows any more; their memory stays for others. */
 void snd_columns_clear(struct snd_columns *columns);
 void snd_columns_release(struct snd_columns *columns);
-/* Adds a row, of all columns of the table; false when memory is out. */
-bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
+/* Adds a row, of all columns of the table, of which the last may be plain (snd_sql_row_fn); false when memory is out. */
+bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values, size_t given,
                      struct snd_column_texts *texts);
+/* To be called before values are looked at: plain ones are written all at once. */
+void snd_columns_settle(struct snd_columns *columns);
 /* Adds these rows of columns of the same table; likewise. */
 bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source,
                       const uint32_t *rows, size_t count);
+
+/* Keeps these rows, in this order, by way of `room` for as many numbers. Its memory stays. */
+void snd_columns_keep(struct snd_columns *columns, const uint32_t *rows, size_t count,
+                      int64_t *room);
 
 static inline bool snd_column_is_null(const struct snd_column *column, size_t row)
 {

@@ -83,6 +83,7 @@ static bool clean_texts(struct snd_texts *texts)
 
 bool snd_sqltable_show(struct sonde_table *table)
 {
+    snd_columns_settle(&table->rows);
     for (size_t i = 0; i < table->rows.column_count; i++) {
         const struct snd_column *column = &table->rows.columns[i];
         table->shown[i] = (struct sonde_table_column){
@@ -121,12 +122,13 @@ void snd_sqltable_release(struct sonde_table *table)
     free(table);
 }
 
-static bool take_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *values)
+static bool take_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *values,
+                     size_t given)
 {
     struct filled *filled = user;
 
     (void)id; /* it is the only one wanted */
-    filled->failed = !snd_columns_add(&filled->table->rows, values, &filled->table->texts);
+    filled->failed = !snd_columns_add(&filled->table->rows, values, given, &filled->table->texts);
     return !filled->failed;
 }
 
@@ -143,7 +145,7 @@ enum sonde_status sonde_table_new(struct sonde_trace *trace, const char *name,
     struct filled filled = { .table = snd_sqltable_begin(of, snd_chosen_but(of, SIZE_MAX)) };
     if (!filled.table)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
-    st = snd_sql_table_rows(trace, id, UINT32_MAX, take_row, &filled, err);
+    st = snd_sql_table_rows(trace, id, UINT32_MAX, SND_SQL_BY_TIME, take_row, &filled, err);
     if (st == SONDE_OK && (filled.failed || !snd_sqltable_show(filled.table)))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
     if (st == SONDE_OK)

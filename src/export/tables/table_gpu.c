@@ -52,7 +52,7 @@ static bool put_item(const struct snd_launches *launches, const struct snd_devic
            of_text(where->module != SONDE_NONE, snd_where_module(launches, where)),
     };
 
-    return row(user, SND_TABLE_gpu_work, values);
+    return row(user, SND_TABLE_gpu_work, values, SND_SQL_COLUMNS_MAX);
 }
 
 enum sonde_status snd_sql_gpu_rows(struct sonde_trace *trace, snd_sql_row_fn *row, void *user,

@@ -20,15 +20,18 @@ struct stretch {
     bool    has_step;
 };
 
-struct rows {
-    struct snd_groups   groups;
-    struct snd_activity activity;
-    struct stretch     *stretches; /* by process */
-    snd_sql_row_fn     *row;
-    void               *user;
-    bool               *stopped;
-    struct sonde_buffer ranks; /* of the group of the row */
-    int64_t             count; /* collectives so far */
+struct snd_sql_ranks {
+    struct sonde_trace           *trace;
+    struct snd_collective_watcher watcher;
+    struct snd_collectives       *walk; /* or NULL: none is needed */
+    struct snd_groups             groups;
+    struct snd_activity           activity;
+    struct stretch               *stretches; /* by process */
+    snd_sql_row_fn               *row;
+    void                         *user;
+    bool                         *stopped;
+    struct sonde_buffer           ranks; /* of the group of the row */
+    int64_t                       count; /* collectives so far */
 };
 
 static struct snd_sql_value number(int64_t value)
@@ -50,7 +53,7 @@ static struct snd_sql_value word(const char *value)
 
 static void on_done(void *user, const struct snd_collective *c)
 {
-    struct rows *rows = user;
+    struct snd_sql_ranks *rows = user;
 
     snd_buf_clear(&rows->ranks);
     if (c->group->ranks)
@@ -74,7 +77,7 @@ static void on_done(void *user, const struct snd_collective *c)
                            number(rows->count),
                            number(m->arrive_ns),
         };
-        if (!rows->row(rows->user, SND_TABLE_collectives, values))
+        if (!rows->row(rows->user, SND_TABLE_collectives, values, SND_SQL_COLUMNS_MAX))
             *rows->stopped = true;
     }
     rows->count++;
@@ -82,7 +85,7 @@ static void on_done(void *user, const struct snd_collective *c)
 
 /* --------------------------------------------------------------------- activity */
 
-static void end_row(struct rows *rows, uint32_t process)
+static void end_row(struct snd_sql_ranks *rows, uint32_t process)
 {
     struct stretch            *s = &rows->stretches[process];
     const struct snd_sql_value values[] = {
@@ -95,7 +98,8 @@ static void end_row(struct rows *rows, uint32_t process)
         number(s->does[SND_LOADS]),
     };
 
-    if (s->is_open && !*rows->stopped && !rows->row(rows->user, SND_TABLE_activity, values))
+    if (s->is_open && !*rows->stopped &&
+        !rows->row(rows->user, SND_TABLE_activity, values, SND_SQL_COLUMNS_MAX))
         *rows->stopped = true;
     s->is_open = false;
 }
@@ -104,9 +108,9 @@ static void end_row(struct rows *rows, uint32_t process)
 static void on_stretch(void *user, uint32_t process, const uint32_t threads[SND_DOINGS],
                        int64_t from_ns, int64_t to_ns)
 {
-    struct rows    *rows = user;
-    struct stretch *s = &rows->stretches[process];
-    bool            is_same = s->is_open;
+    struct snd_sql_ranks *rows = user;
+    struct stretch       *s = &rows->stretches[process];
+    bool                  is_same = s->is_open;
 
     for (enum snd_doing d = SND_COMPUTES; is_same && d < SND_DOINGS; d++)
         is_same = s->does[d] == (threads[d] > 0);
@@ -123,21 +127,21 @@ static void on_stretch(void *user, uint32_t process, const uint32_t threads[SND_
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *open)
 {
-    struct rows *rows = user;
+    struct snd_sql_ranks *rows = user;
 
     snd_activity_open(&rows->activity, lane, open);
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open)
 {
-    struct rows *rows = user;
+    struct snd_sql_ranks *rows = user;
 
     snd_activity_close(&rows->activity, lane, open);
 }
 
 static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
 {
-    struct rows *rows = user;
+    struct snd_sql_ranks *rows = user;
 
     return snd_activity_kind(&rows->activity, lane, shared);
 }
@@ -146,7 +150,7 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
                     const struct snd_known_leaf *known, uint32_t kind,
                     const struct snd_open_range *above, struct snd_open_range *parent)
 {
-    struct rows *rows = user;
+    struct snd_sql_ranks *rows = user;
 
     (void)known, (void)above, (void)parent;
     snd_activity_leaf(&rows->activity, lane, leaf, kind);
@@ -155,8 +159,8 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
 /* A row for each step at least: in the last one there may be nothing. */
 static void on_step(void *user, uint32_t process, int64_t ns, uint64_t step)
 {
-    struct rows    *rows = user;
-    struct stretch *s = &rows->stretches[process];
+    struct snd_sql_ranks *rows = user;
+    struct stretch       *s = &rows->stretches[process];
 
     if (!rows->activity.processes[process].is_rank)
         return;
@@ -169,7 +173,7 @@ static void on_step(void *user, uint32_t process, int64_t ns, uint64_t step)
     s->end_ns = s->start_ns;
 }
 
-static void end_rows(struct rows *rows, uint32_t count)
+static void end_rows(struct snd_sql_ranks *rows, uint32_t count)
 {
     snd_activity_end(&rows->activity);
     for (uint32_t i = 0; i < count; i++)
@@ -178,45 +182,73 @@ static void end_rows(struct rows *rows, uint32_t count)
 
 /* --------------------------------------------------------------------- the walk */
 
-static enum sonde_status begin_activity(struct rows *rows, struct sonde_trace *trace,
-                                        struct snd_collective_watcher *watcher,
-                                        struct sonde_error            *err)
+static enum sonde_status begin_activity(struct snd_sql_ranks *rows, struct sonde_error *err)
 {
-    rows->stretches = calloc((size_t)trace->process_count + 1, sizeof *rows->stretches);
-    if (!rows->stretches || !snd_activity_begin(&rows->activity, trace))
+    rows->activity.user = rows;
+    rows->activity.stretch = on_stretch;
+    rows->stretches = calloc((size_t)rows->trace->process_count + 1, sizeof *rows->stretches);
+    if (!rows->stretches || !snd_activity_begin(&rows->activity, rows->trace))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the table activity");
     if (snd_activity_rank_count(&rows->activity) == 0)
         return SONDE_OK; /* a process alone is no job: not walked for it */
-    watcher->open = on_open;
-    watcher->close = on_close;
-    watcher->kind = on_kind;
-    watcher->leaf = on_leaf;
-    watcher->step = on_step;
+    rows->watcher.open = on_open;
+    rows->watcher.close = on_close;
+    rows->watcher.kind = on_kind;
+    rows->watcher.leaf = on_leaf;
+    rows->watcher.step = on_step;
     return SONDE_OK;
 }
 
-enum sonde_status snd_sql_rank_rows(struct sonde_trace *trace, unsigned wanted, snd_sql_row_fn *row,
-                                    void *user, bool *stopped, struct sonde_error *err)
+enum sonde_status snd_sql_ranks_begin(struct sonde_trace *trace, unsigned wanted,
+                                      snd_sql_row_fn *row, void *user, bool *stopped,
+                                      struct snd_sql_ranks **out, struct sonde_error *err)
 {
-    struct rows       rows = { .row = row, .user = user, .stopped = stopped };
-    enum sonde_status st = SONDE_OK;
+    struct snd_sql_ranks *rows = *out = calloc(1, sizeof *rows);
+    enum sonde_status     st = SONDE_OK;
 
-    rows.activity = (struct snd_activity){ .user = &rows, .stretch = on_stretch };
-    struct snd_collective_watcher watcher = { .user = &rows };
+    if (!rows)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of ranks");
+    rows->trace = trace;
+    rows->row = row;
+    rows->user = user;
+    rows->stopped = stopped;
+    rows->watcher.user = rows;
     if (wanted & SND_SQL_ONLY(collectives))
-        watcher.done = on_done;
+        rows->watcher.done = on_done;
     if (wanted & SND_SQL_ONLY(activity))
-        st = begin_activity(&rows, trace, &watcher, err);
-    if (st == SONDE_OK && (watcher.done || watcher.open)) {
-        st = snd_collectives_walk(trace, &rows.groups, &watcher, err);
-        if (st == SONDE_OK && watcher.open)
-            end_rows(&rows, trace->process_count);
-        snd_groups_release(&rows.groups);
-    }
-    if (st == SONDE_OK && rows.ranks.failed)
+        st = begin_activity(rows, err);
+    if (st == SONDE_OK && (rows->watcher.done || rows->watcher.open))
+        st = snd_collectives_begin(trace, &rows->groups, &rows->watcher, &rows->walk, err);
+    snd_collectives_wait(rows->walk);
+    return st;
+}
+
+enum sonde_status snd_sql_ranks_walk(struct snd_sql_ranks *rows, struct sonde_error *err)
+{
+    const struct snd_consumer nobody = { .any_flops = true, .no_ranges = true, .by_process = true };
+    struct snd_assembly       assembly;
+
+    if (!rows->walk)
+        return SONDE_OK;
+    enum sonde_status st = snd_assemble(&assembly, rows->trace, SONDE_BY_TIME, &nobody, 1, err);
+    snd_assembly_release(&assembly);
+    return st;
+}
+
+enum sonde_status snd_sql_ranks_end(struct snd_sql_ranks *rows, enum sonde_status st,
+                                    struct sonde_error *err)
+{
+    if (!rows)
+        return st;
+    st = snd_collectives_end(rows->walk, st, err);
+    if (st == SONDE_OK && rows->watcher.open)
+        end_rows(rows, rows->trace->process_count);
+    if (st == SONDE_OK && rows->ranks.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the table of collectives");
-    snd_activity_release(&rows.activity);
-    free(rows.stretches);
-    sonde_buffer_release(&rows.ranks);
+    snd_groups_release(&rows->groups);
+    snd_activity_release(&rows->activity);
+    free(rows->stretches);
+    sonde_buffer_release(&rows->ranks);
+    free(rows);
     return st;
 }

@@ -129,14 +129,16 @@ static bool hand_over(struct sonde_table_scan *scan)
     return wanted;
 }
 
-static bool take_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values)
+static bool take_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values,
+                     size_t given)
 {
     struct sonde_table_scan *scan = user;
 
     (void)table; /* it is the only one wanted */
     if (!scan->filling)
         scan->filling = next_batch(scan);
-    if (!scan->filling || !snd_columns_add(&scan->filling->rows, values, &scan->filling->texts)) {
+    if (!scan->filling ||
+        !snd_columns_add(&scan->filling->rows, values, given, &scan->filling->texts)) {
         scan->out_of_memory = true;
         return false;
     }
@@ -151,8 +153,8 @@ static void *fill_batches(void *user)
 
     for (size_t i = 0; i < scan->chosen.count; i++)
         columns |= 1u << scan->chosen.items[i];
-    enum sonde_status st = snd_sql_table_rows(scan->trace, scan->table, columns, take_row, scan,
-                                              &why);
+    enum sonde_status st = snd_sql_table_rows(scan->trace, scan->table, columns, SND_SQL_BY_PROCESS,
+                                              take_row, scan, &why);
     if (scan->filling && st == SONDE_OK && !scan->out_of_memory)
         hand_over(scan);
     sonde_table_free(scan->filling);

@@ -64,6 +64,7 @@ struct steps {
 struct writer {
     struct sonde_trace  *trace;
     unsigned             wanted;
+    enum snd_sql_order   order;
     uint32_t             columns; /* of the one table that is wanted, or all bits */
     snd_sql_row_fn      *row;
     void                *user;
@@ -73,8 +74,10 @@ struct writer {
     struct sonde_buffer  text;
     struct snd_rendered  shapes;
     struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
-    size_t               count;
-    bool                 stopped, out_of_memory;
+    struct snd_sql_value plain[SND_SQL_COLUMNS_MAX]; /* of a range without details: those are set */
+    struct snd_sql_value *into;                      /* the row under way: one of these */
+    size_t                count;
+    bool                  stopped, out_of_memory;
 };
 
 /* ---------------------------------------------------------------------- values */
@@ -82,7 +85,7 @@ struct writer {
 /* The next value of the row, to be set member by member: a copy of a whole would wait for its parts. */
 static inline struct snd_sql_value *add(struct writer *w, bool is_null)
 {
-    struct snd_sql_value *value = &w->values[w->count++];
+    struct snd_sql_value *value = &w->into[w->count++];
 
     value->is_null = is_null;
     return value;
@@ -95,7 +98,7 @@ static void add_number(struct writer *w, int64_t number)
 
 static void add_real(struct writer *w, double real)
 {
-    add(w, isnan(real))->real = real;
+    add(w, isnan(real))->real = isnan(real) ? 0 : real;
 }
 
 static void add_text(struct writer *w, struct sonde_text text)
@@ -104,6 +107,17 @@ static void add_text(struct writer *w, struct sonde_text text)
 
     value->text.bytes = text.bytes;
     value->text.length = text.length;
+    value->name = 0;
+}
+
+static void add_name(struct writer *w, uint32_t name)
+{
+    const struct snd_text *text = &w->trace->names.items[name];
+    struct snd_sql_value  *value = add(w, false);
+
+    value->text.bytes = text->bytes;
+    value->text.length = text->length;
+    value->name = name + 1;
 }
 
 static void add_string(struct writer *w, const char *text)
@@ -118,9 +132,12 @@ static void add_null(struct writer *w)
 
 static void end_row(struct writer *w, enum snd_sql_table_id table)
 {
-    if (!w->stopped && w->wanted & 1u << table && !w->row(w->user, table, w->values))
+    size_t given = w->into == w->plain ? w->count : SND_SQL_COLUMNS_MAX;
+
+    if (!w->stopped && w->wanted & 1u << table && !w->row(w->user, table, w->into, given))
         w->stopped = true;
     w->count = 0;
+    w->into = w->values;
 }
 
 /* ---------------------------------------------------------------------- stacks */
@@ -232,19 +249,16 @@ static void add_shapes(struct writer *w, uint32_t process, uint32_t shapes)
 /* What most queries look at. */
 static void add_times(struct writer *w, const struct snd_lane *lane, const struct snd_range *r)
 {
-    const struct snd_text *name = &w->trace->names.items[r->name];
-
     add_number(w, lane->process);
     add_number(w, lane->thread);
-    add_text(w, (struct sonde_text){ name->bytes, name->length });
+    add_name(w, r->name);
     add_number(w, r->start_ns);
     add_number(w, r->total_ns);
     add_number(w, snd_sub(r->total_ns, r->child_ns));
     add_number(w, r->node);
 }
 
-static void add_details(struct writer *w, const struct snd_lane *lane, const struct snd_range *r,
-                        const struct step *step)
+static void add_kind(struct writer *w, const struct snd_range *r, const struct step *step)
 {
     if (step)
         add_number(w, (int64_t)step->number);
@@ -252,6 +266,17 @@ static void add_details(struct writer *w, const struct snd_lane *lane, const str
         add_null(w);
     add_number(w, r->scope == SONDE_SCOPE_USER);
     add_number(w, r->is_async);
+}
+
+/* What few ranges have: a plain one is null, null, null, 0, .. in add_details(). */
+static bool has_details(const struct snd_range *r)
+{
+    return (r->shapes | r->module | r->stack) != 0 || r->flops != 0 ||
+           (r->cpu_bytes | r->child_cpu_bytes | r->device_bytes | r->child_device_bytes) != 0;
+}
+
+static void add_details(struct writer *w, const struct snd_lane *lane, const struct snd_range *r)
+{
     if (w->columns & SND_SQL_COLUMN(ranges, shapes))
         add_shapes(w, lane->process, r->shapes);
     else
@@ -291,9 +316,14 @@ static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
         write_stack(w, lane->process, r->stack);
     if (!(w->wanted & SND_SQL_ONLY(ranges)))
         return true;
+    bool has_more = w->columns >= SND_SQL_COLUMN(ranges, step); /* that one, or another after it */
+    if (has_more && !has_details(r))
+        w->into = w->plain;
     add_times(w, lane, r);
-    if (w->columns >= SND_SQL_COLUMN(ranges, step)) /* that one, or another after it */
-        add_details(w, lane, r, step);
+    if (has_more)
+        add_kind(w, r, step);
+    if (has_more && w->into != w->plain)
+        add_details(w, lane, r);
     end_row(w, SND_TABLE_ranges);
     return !w->stopped;
 }
@@ -407,9 +437,23 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
 static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
 {
     const struct snd_consumer beside = {
-        .user = w, .any_flops = true, .memory = on_memory, .other = on_other, .row = on_range
+        .user = w,
+        .any_flops = true,
+        .by_process = w->order == SND_SQL_BY_PROCESS,
+        .early_rows = w->order == SND_SQL_BY_PROCESS,
+        .memory = on_memory,
+        .other = on_other,
+        .row = on_range,
     };
 
+    static const struct snd_range none;
+    static const struct snd_lane  nobody;
+
+    w->count = offsetof(struct snd_columns_of_ranges, shapes);
+    w->into = w->plain;
+    add_details(w, &nobody, &none);
+    w->count = 0;
+    w->into = w->values;
     w->steps = calloc((size_t)w->trace->process_count + 1, sizeof *w->steps);
     if (!w->steps)
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
@@ -546,23 +590,47 @@ static enum sonde_status walk(struct writer *w, struct sonde_error *err)
     return st;
 }
 
-static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, uint32_t columns,
-                                    snd_sql_row_fn *row, void *user, struct sonde_error *err)
+/* The tables of jobs on a walk of their own. */
+static enum sonde_status walk_ranks(struct writer *w, struct sonde_error *err)
 {
-    struct writer w = {
-        .trace = trace, .wanted = wanted, .columns = columns, .row = row, .user = user
-    };
+    struct snd_sql_ranks *ranks;
+    enum sonde_status     st = SONDE_OK;
+
+    if (!(w->wanted & OF_RANKS))
+        return st;
+    st = snd_sql_ranks_begin(w->trace, w->wanted, w->row, w->user, &w->stopped, &ranks, err);
+    if (st == SONDE_OK)
+        st = snd_sql_ranks_walk(ranks, err);
+    return snd_sql_ranks_end(ranks, st, err);
+}
+
+static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, uint32_t columns,
+                                    enum snd_sql_order order, snd_sql_row_fn *row, void *user,
+                                    struct sonde_error *err)
+{
+    struct writer w = { .trace = trace,
+                        .wanted = wanted,
+                        .order = order,
+                        .columns = columns,
+                        .row = row,
+                        .user = user };
+    w.into = w.values;
+    bool                  rides = order == SND_SQL_BY_PROCESS && wanted & OF_RANGES;
+    struct snd_sql_ranks *ranks = NULL;
     struct sonde_summary *summary = NULL;
     enum sonde_status     st = snd_host_clocks_align(trace, err);
 
     if (st == SONDE_OK && wanted & OF_SUMMARY) /* it rides along with the walk of ranges */
         st = snd_summary_begin(trace, &summary, err);
+    if (st == SONDE_OK && rides)
+        st = snd_sql_ranks_begin(trace, wanted, row, user, &w.stopped, &ranks, err);
     if (st == SONDE_OK)
         st = walk(&w, err);
+    st = snd_sql_ranks_end(ranks, st, err);
     if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(gpu_work))
         st = snd_sql_gpu_rows(trace, row, user, &w.stopped, err);
-    if (st == SONDE_OK && !w.stopped && wanted & OF_RANKS)
-        st = snd_sql_rank_rows(trace, wanted, row, user, &w.stopped, err);
+    if (st == SONDE_OK && !w.stopped && !rides)
+        st = walk_ranks(&w, err);
     if (st == SONDE_OK && !w.stopped && wanted & OF_STACK_COUNTERS)
         st = write_stack_counters(&w, err);
     if (st == SONDE_OK && !w.stopped) {
@@ -588,15 +656,15 @@ static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, 
     return st;
 }
 
-enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_sql_row_fn *row,
-                               void *user, struct sonde_error *err)
+enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, enum snd_sql_order order,
+                               snd_sql_row_fn *row, void *user, struct sonde_error *err)
 {
-    return write_rows(trace, wanted, UINT32_MAX, row, user, err);
+    return write_rows(trace, wanted, UINT32_MAX, order, row, user, err);
 }
 
 enum sonde_status snd_sql_table_rows(struct sonde_trace *trace, enum snd_sql_table_id table,
-                                     uint32_t columns, snd_sql_row_fn *row, void *user,
-                                     struct sonde_error *err)
+                                     uint32_t columns, enum snd_sql_order order,
+                                     snd_sql_row_fn *row, void *user, struct sonde_error *err)
 {
-    return write_rows(trace, 1u << table, columns, row, user, err);
+    return write_rows(trace, 1u << table, columns, order, row, user, err);
 }

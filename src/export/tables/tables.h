@@ -63,33 +63,54 @@ struct snd_sql_value {
         double            real;
         struct sonde_text text;
     };
-    bool is_null;
+    bool     is_null;
+    uint32_t name; /* of a text that is a name of the trace: its number plus one; else 0 */
 };
 
-/* Takes a row, of as many values as its table has columns. False ends the walk. */
+/*
+ * Takes a row, of as many values as its table has columns. From number `given` on they are plain: null or 0, and the same in all rows of
+ * the table of which so many are given. False ends the walk.
+ */
 typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
-                            const struct snd_sql_value *values);
+                            const struct snd_sql_value *values, size_t given);
 
 #define SND_SQL_ONLY(table) (1u << SND_TABLE_##table)
 #define SND_SQL_EVERY ((1u << SND_SQL_TABLES) - 1)
+
+/*
+ * By time, which of a range is its end. Or about so of each process, the processes in turns, and a range that has none inside
+ * when it begins: that takes half the time.
+ */
+enum snd_sql_order { SND_SQL_BY_TIME, SND_SQL_BY_PROCESS };
 
 /*
  * Hands over every row of the tables that are `wanted`, bits by number: those of a table in order, the tables in none. Only
  * what they need is read.
  */
 SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted,
-                                           snd_sql_row_fn *row, void *user,
-                                           struct sonde_error *err);
+                                           enum snd_sql_order order, snd_sql_row_fn *row,
+                                           void *user, struct sonde_error *err);
 
 /* The same of one table. Values of columns that are not in `columns`, bits by number, are of no meaning. */
 SND_CHECKED enum sonde_status snd_sql_table_rows(struct sonde_trace   *trace,
                                                  enum snd_sql_table_id table, uint32_t columns,
-                                                 snd_sql_row_fn *row, void *user,
-                                                 struct sonde_error *err);
+                                                 enum snd_sql_order order, snd_sql_row_fn *row,
+                                                 void *user, struct sonde_error *err);
 
-/* The same of the tables of jobs alone, collectives and activity, as the next. */
-SND_CHECKED enum sonde_status snd_sql_rank_rows(struct sonde_trace *trace, unsigned wanted,
-                                                snd_sql_row_fn *row, void *user, bool *stopped,
+/*
+ * The same of the tables of jobs, collectives and activity, for snd_sql_rows(): on the next walk of the trace, which is by time or by
+ * process. `*stopped` once a row was not taken. The end is told how the walk went, and returns that if it fails at nothing itself.
+ * Owns: the caller, who ends it whatever this returns; *out may be NULL then.
+ */
+struct snd_sql_ranks;
+SND_CHECKED enum sonde_status snd_sql_ranks_begin(struct sonde_trace *trace, unsigned wanted,
+                                                  snd_sql_row_fn *row, void *user, bool *stopped,
+                                                  struct snd_sql_ranks **out,
+                                                  struct sonde_error    *err);
+/* The walk, where there is no other. */
+SND_CHECKED enum sonde_status snd_sql_ranks_walk(struct snd_sql_ranks *ranks,
+                                                 struct sonde_error   *err);
+SND_CHECKED enum sonde_status snd_sql_ranks_end(struct snd_sql_ranks *ranks, enum sonde_status st,
                                                 struct sonde_error *err);
 
 /* The same of the table gpu_work alone, for snd_sql_rows(); `*stopped` once a row was not taken. */

@@ -336,7 +336,8 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
 bool snd_average_takes_leaves(const struct sonde_averages *a)
 {
     return !a->options.top_level && a->gpu.overhead_count == 0 &&
-           !(a->options.groups & (SONDE_GROUP_THREAD | SONDE_GROUP_STACK));
+           !(a->options.groups & (SONDE_GROUP_THREAD | SONDE_GROUP_STACK)) &&
+           (!a->beside || !a->beside->row || a->only_beside);
 }
 
 uint32_t snd_average_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
@@ -411,6 +412,11 @@ void snd_average_leaf(void *user, const struct snd_lane *lane, const struct snd_
         snd_average_canonical(a, parent->range.name) == snd_average_canonical(a, kind->name)) {
         parent->held = make_range(kind, lane, leaf);
         parent->holds = true;
+        return;
+    }
+    if (a->only_beside) {
+        struct snd_range r = make_range(kind, lane, leaf);
+        snd_average_count(a, lane, &r, parent == NULL);
         return;
     }
     if (kind->row == 0 || leaf->start_ns <= a->rows[kind->row - 1].first_ns) {

@@ -262,6 +262,8 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
                                            .memory = on_memory,
                                            .other = a->unclaimed.threads ? on_other : NULL,
                                            .attribute = on_attribute } };
+    if (a->only_beside)
+        consumers[0].by_process = a->beside->by_process;
     if (snd_average_takes_leaves(a)) {
         consumers[0].kind = snd_average_kind;
         consumers[0].leaf = snd_average_leaf;

@@ -365,7 +365,8 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
     SND_EACH_CONSUMER(a, c)
     {
         no_ranges &= c->no_ranges;
-        leaves &= c->leaf || c->no_leaves || c->no_ranges || !(c->open || c->close || c->row);
+        leaves &= c->leaf || c->no_leaves || c->no_ranges ||
+                  !(c->open || c->close || (c->row && !c->early_rows));
     }
     if (no_ranges)
         snd_assembly_pass_ranges(&a->visitor);

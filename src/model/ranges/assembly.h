@@ -161,9 +161,11 @@ struct snd_consumer {
     bool                  no_ranges;   /* it looks at none, and memory's may be NULL */
     bool                  no_leaves;   /* it looks at none that has nothing inside */
     bool                  by_time;     /* events of threads must come in the order of time */
-    bool                 by_process; /* those of each process must: a walk by time may be by process
+    bool by_process; /* those of each process must: a walk by time may be by process
                                           within stretches, if all of its list do with that */
-    struct snd_consumer *next;       /* of those that wait at the trace */
+    bool
+        early_rows; /* row() may have a leaf when it begins: before what other threads do until its end */
+    struct snd_consumer *next; /* of those that wait at the trace */
     /* The walk begins, and lasts until `end`. */
     void (*begin)(void *user, struct snd_assembly *assembly);
     snd_range_fn *open;

@@ -28,12 +28,13 @@ struct part {
     bool            is_step, is_work, has_launched, unfinished;
 };
 
-struct matcher {
+struct snd_collectives {
     struct sonde_trace                  *trace;
     struct snd_groups                   *groups;
     const struct snd_collective_watcher *watcher;
     const struct snd_devices            *devices;
-    struct snd_assembly                  assembly;
+    struct snd_consumer                  consumer;
+    struct snd_assembly                 *walk; /* while it lasts */
     struct snd_collective               *open; /* under way; group_number FREE: not in use */
     uint32_t                             open_count, open_room, in_use;
     int64_t                              full_until; /* if it waits: its places stay taken */
@@ -52,7 +53,7 @@ struct matcher {
 
 /* ------------------------------------------------------------------- ranks */
 
-static uint32_t rank_of(const struct matcher *m, uint32_t process,
+static uint32_t rank_of(const struct snd_collectives *m, uint32_t process,
                         const struct snd_collective_spec *spec)
 {
     uint32_t rank = m->trace->processes[process].shown.rank;
@@ -70,7 +71,7 @@ static int compare_members(const void *a, const void *b)
 }
 
 /* Whether a process of this rank was being recorded when the collective began, and could have come. */
-static bool was_recorded(const struct matcher *m, uint32_t rank, int64_t ns)
+static bool was_recorded(const struct snd_collectives *m, uint32_t rank, int64_t ns)
 {
     for (uint32_t i = 0; i < m->trace->process_count; i++) {
         const struct snd_process *p = &m->trace->processes[i];
@@ -89,7 +90,7 @@ static bool is_member(const struct snd_collective *c, uint32_t rank)
     return false;
 }
 
-static void find_absent(struct matcher *m, struct snd_collective *c, int64_t first_ns)
+static void find_absent(struct snd_collectives *m, struct snd_collective *c, int64_t first_ns)
 {
     c->absent = m->absent;
     c->absent_count = 0;
@@ -114,7 +115,7 @@ static bool is_pair(enum snd_collective_kind kind)
 }
 
 /* What the members have in common, and what differs. */
-static void compare_calls(const struct matcher *m, struct snd_collective *c)
+static void compare_calls(const struct snd_collectives *m, struct snd_collective *c)
 {
     const struct snd_collective_spec *first = &m->groups->specs[c->members[0].spec];
 
@@ -134,12 +135,12 @@ static void compare_calls(const struct matcher *m, struct snd_collective *c)
     }
 }
 
-static uint32_t expected(const struct snd_collective *c, const struct matcher *m)
+static uint32_t expected(const struct snd_collective *c, const struct snd_collectives *m)
 {
     return is_pair(m->groups->specs[c->members[0].spec].kind) ? 2 : c->group->size;
 }
 
-static void settle(struct matcher *m, struct snd_collective *c)
+static void settle(struct snd_collectives *m, struct snd_collective *c)
 {
     int64_t first_ns = INT64_MAX;
 
@@ -174,7 +175,7 @@ static struct snd_key key_of(const struct snd_collective *c, uint64_t pair)
     return (struct snd_key){ c->group_number, (uint64_t)c->sequence, pair };
 }
 
-static uint64_t pair_of(const struct matcher *m, uint32_t rank,
+static uint64_t pair_of(const struct snd_collectives *m, uint32_t rank,
                         const struct snd_collective_spec *spec)
 {
     uint32_t peer = snd_group_rank(&m->groups->groups[spec->group], spec->peer);
@@ -186,7 +187,7 @@ static uint64_t pair_of(const struct matcher *m, uint32_t rank,
                                              : SND_PAIR(peer + 1, rank + 1);
 }
 
-static void hand_over(struct matcher *m, uint32_t at)
+static void hand_over(struct snd_collectives *m, uint32_t at)
 {
     struct snd_collective            *c = &m->open[at];
     const struct snd_collective_spec *spec = &m->groups->specs[c->members[0].spec];
@@ -201,7 +202,7 @@ static void hand_over(struct matcher *m, uint32_t at)
     m->in_use--;
 }
 
-static bool is_over(const struct matcher *m, const struct snd_collective *c)
+static bool is_over(const struct snd_collectives *m, const struct snd_collective *c)
 {
     const struct snd_group *group = &m->groups->groups[c->group_number];
     uint32_t wanted = is_pair(m->groups->specs[c->members[0].spec].kind) ? 2 : group->size;
@@ -215,7 +216,7 @@ static bool is_over(const struct matcher *m, const struct snd_collective *c)
 }
 
 /* The one that began first, so that what will never be whole does not stay. */
-static uint32_t find_oldest(const struct matcher *m)
+static uint32_t find_oldest(const struct snd_collectives *m)
 {
     uint32_t best = FREE;
 
@@ -237,7 +238,7 @@ static int compare_open(const void *a, const void *b)
 }
 
 /* What is left at the end, in order. */
-static void hand_over_rest(struct matcher *m)
+static void hand_over_rest(struct snd_collectives *m)
 {
     struct snd_collective **list = calloc((size_t)m->in_use + 1, sizeof *list);
     uint32_t                count = 0;
@@ -257,7 +258,7 @@ static void hand_over_rest(struct matcher *m)
 
 /* ------------------------------------------------------------------ matching */
 
-static uint32_t take_place(struct matcher *m, int64_t ns)
+static uint32_t take_place(struct snd_collectives *m, int64_t ns)
 {
     if (m->in_use >= UNDER_WAY_MAX) {
         uint32_t oldest = m->watcher->waits && ns < m->full_until ? FREE : find_oldest(m);
@@ -278,7 +279,8 @@ static uint32_t take_place(struct matcher *m, int64_t ns)
 }
 
 /* The collective that a call is a part of, made if it is the first. */
-static struct snd_collective *find_collective(struct matcher *m, struct snd_key key, int64_t ns)
+static struct snd_collective *find_collective(struct snd_collectives *m, struct snd_key key,
+                                              int64_t ns)
 {
     uint32_t at;
 
@@ -318,8 +320,8 @@ static struct snd_collective_member *find_member(struct snd_collective *c, uint3
 }
 
 /* Counts calls (and, apart, work) of a process in a group, or between two ranks of it. */
-static int64_t next_in_order(struct matcher *m, uint32_t process, uint32_t group, uint64_t pair,
-                             bool is_work)
+static int64_t next_in_order(struct snd_collectives *m, uint32_t process, uint32_t group,
+                             uint64_t pair, bool is_work)
 {
     struct snd_key key = { SND_PAIR(process, group), pair, is_work };
     uint32_t       count = 0;
@@ -330,7 +332,7 @@ static int64_t next_in_order(struct matcher *m, uint32_t process, uint32_t group
 }
 
 /* A call, or the work of one, that is over; or that was still under way at the end of the trace. */
-static void add_part(struct matcher *m, const struct part *part)
+static void add_part(struct snd_collectives *m, const struct part *part)
 {
     uint32_t number = snd_groups_spec(m->groups, part->process, part->collective);
     int64_t  end_ns = part->end_ns;
@@ -390,7 +392,7 @@ static void add_part(struct matcher *m, const struct part *part)
 
 /* --------------------------------------------------------- in the order of time */
 
-static void apply(struct matcher *m, const struct part *part)
+static void apply(struct snd_collectives *m, const struct part *part)
 {
     if (m->failed)
         return;
@@ -401,9 +403,9 @@ static void apply(struct matcher *m, const struct part *part)
 }
 
 /* Processes take turns: what they share waits until all have come to the end of the stretch. */
-static void add_in_order(struct matcher *m, struct part part)
+static void add_in_order(struct snd_collectives *m, struct part part)
 {
-    if (!m->assembly.by_process || m->is_settled) {
+    if (!m->walk->by_process || m->is_settled) {
         apply(m, &part);
         return;
     }
@@ -424,7 +426,7 @@ static int compare_parts(const void *a, const void *b)
 
 static void on_settled(void *user, int64_t ns)
 {
-    struct matcher *m = user;
+    struct snd_collectives *m = user;
 
     snd_sort(m->parts, m->part_count, sizeof *m->parts, compare_parts);
     for (uint32_t i = 0; i < m->part_count; i++)
@@ -432,7 +434,7 @@ static void on_settled(void *user, int64_t ns)
     m->part_count = 0;
     m->is_settled = ns == INT64_MAX;
     if (m->failed)
-        snd_assembly_stop(&m->assembly);
+        snd_assembly_stop(m->walk);
 }
 
 /* ---------------------------------------------------------------- the walk */
@@ -448,8 +450,8 @@ static struct snd_open_range *find_outer(struct snd_lane *lane, const struct snd
 }
 
 /* GPU work that a call of the API inside a collective launched. */
-static void add_launched(struct matcher *m, struct snd_lane *lane, const struct snd_range *r,
-                         const struct snd_open_range *outer)
+static void add_launched(struct snd_collectives *m, struct snd_lane *lane,
+                         const struct snd_range *r, const struct snd_open_range *outer)
 {
     struct launched              *l = &m->launched[lane->thread];
     uint32_t                      count = 0;
@@ -468,7 +470,7 @@ static void add_launched(struct matcher *m, struct snd_lane *lane, const struct 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open,
                      struct snd_open_range *parent)
 {
-    struct matcher         *m = user;
+    struct snd_collectives *m = user;
     const struct snd_range *r = &open->range;
 
     (void)parent;
@@ -498,13 +500,13 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
                                                    l->end_ns > INT64_MIN,
                                    .unfinished = r->unfinished });
     if (m->failed)
-        snd_assembly_stop(&m->assembly);
+        snd_assembly_stop(m->walk);
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
-    struct matcher *m = user;
+    struct snd_collectives *m = user;
 
     (void)parent;
     m->watcher->open(m->watcher->user, lane, range);
@@ -512,7 +514,7 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
 
 static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
 {
-    struct matcher *m = user;
+    struct snd_collectives *m = user;
 
     return m->watcher->kind(m->watcher->user, lane, shared);
 }
@@ -521,12 +523,12 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
                     const struct snd_known_leaf *known, uint32_t kind,
                     const struct snd_open_range *above, struct snd_open_range *parent)
 {
-    struct matcher *m = user;
+    struct snd_collectives *m = user;
 
     m->watcher->leaf(m->watcher->user, lane, leaf, known, kind, above, parent);
 }
 
-static void on_step(struct matcher *m, uint32_t process, int64_t ns, uint64_t number)
+static void on_step(struct snd_collectives *m, uint32_t process, int64_t ns, uint64_t number)
 {
     m->watcher->step(m->watcher->user, process, ns, number);
     add_in_order(m, (struct part){ .ns = ns, .process = process, .is_step = true });
@@ -534,7 +536,7 @@ static void on_step(struct matcher *m, uint32_t process, int64_t ns, uint64_t nu
 
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
-    struct matcher *m = user;
+    struct snd_collectives *m = user;
 
     if (SND_EVENT_KIND(words[0]) == SND_EV_STEP)
         on_step(m, lane->process, ns, words[1]);
@@ -545,51 +547,109 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                       struct snd_open_range *innermost)
 {
-    struct matcher *m = user;
+    struct snd_collectives *m = user;
 
     (void)ns, (void)innermost;
     m->watcher->memory(m->watcher->user, lane, words);
+}
+
+static void on_begin(void *user, struct snd_assembly *assembly)
+{
+    struct snd_collectives *m = user;
+
+    m->walk = assembly;
+}
+
+static struct snd_consumer make_consumer(struct snd_collectives              *m,
+                                         const struct snd_collective_watcher *watcher)
+{
+    return (struct snd_consumer){ .user = m,
+                                  .any_flops = true,
+                                  .by_process = true,
+                                  .no_leaves = !watcher->open && !watcher->close,
+                                  .begin = on_begin,
+                                  .open = watcher->open ? on_open : NULL,
+                                  .close = on_close,
+                                  .kind = watcher->leaf ? on_kind : NULL,
+                                  .leaf = watcher->leaf ? on_leaf : NULL,
+                                  .settled = on_settled,
+                                  .memory = watcher->memory ? on_memory : NULL,
+                                  .other = watcher->step ? on_other : NULL };
+}
+
+static void free_collectives(struct snd_collectives *m)
+{
+    for (uint32_t i = 0; i < m->open_count; i++)
+        free(m->open[i].members);
+    free(m->open);
+    free(m->launched);
+    free(m->parts);
+    free(m->absent);
+    snd_map_release(&m->index);
+    snd_map_release(&m->orders);
+    free(m);
+}
+
+enum sonde_status snd_collectives_begin(struct sonde_trace *trace, struct snd_groups *groups,
+                                        const struct snd_collective_watcher *watcher,
+                                        struct snd_collectives **out, struct sonde_error *err)
+{
+    *out = NULL;
+    snd_groups_begin(groups, trace);
+    if (!watcher->open && !watcher->close && !watcher->step && !snd_groups_any(trace))
+        return SONDE_OK;
+    struct snd_collectives *m = calloc(1, sizeof *m);
+    if (m)
+        m->launched = calloc((size_t)trace->thread_count + 1, sizeof *m->launched);
+    if (!m || !m->launched) {
+        free(m);
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory");
+    }
+    m->trace = trace;
+    m->groups = groups;
+    m->watcher = watcher;
+    m->consumer = make_consumer(m, watcher);
+    enum sonde_status status = snd_trace_devices(trace, &m->devices, err);
+    if (status == SONDE_OK)
+        *out = m;
+    else
+        free_collectives(m);
+    return status;
+}
+
+void snd_collectives_wait(struct snd_collectives *m)
+{
+    if (m)
+        snd_wait(m->trace, &m->consumer);
+}
+
+enum sonde_status snd_collectives_end(struct snd_collectives *m, enum sonde_status status,
+                                      struct sonde_error *err)
+{
+    if (!m)
+        return status;
+    snd_wait_end(m->trace, &m->consumer);
+    if (status == SONDE_OK)
+        hand_over_rest(m);
+    if (status == SONDE_OK && m->failed)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the collectives of the trace");
+    free_collectives(m);
+    return status;
 }
 
 enum sonde_status snd_collectives_walk(struct sonde_trace *trace, struct snd_groups *groups,
                                        const struct snd_collective_watcher *watcher,
                                        struct sonde_error                  *err)
 {
-    struct matcher      m = { .trace = trace, .groups = groups, .watcher = watcher };
-    struct snd_consumer consumer = { .user = &m,
-                                     .any_flops = true,
-                                     .by_process = true,
-                                     .no_leaves = !watcher->open && !watcher->close,
-                                     .open = watcher->open ? on_open : NULL,
-                                     .close = on_close,
-                                     .kind = watcher->leaf ? on_kind : NULL,
-                                     .leaf = watcher->leaf ? on_leaf : NULL,
-                                     .settled = on_settled,
-                                     .memory = watcher->memory ? on_memory : NULL,
-                                     .other = watcher->step ? on_other : NULL };
+    struct snd_collectives *m;
+    struct snd_assembly     assembly;
+    enum sonde_status       status = snd_collectives_begin(trace, groups, watcher, &m, err);
 
-    snd_groups_begin(groups, trace);
-    if (!watcher->open && !watcher->close && !watcher->step && !snd_groups_any(trace))
-        return SONDE_OK;
-    m.launched = calloc((size_t)trace->thread_count + 1, sizeof *m.launched);
-    enum sonde_status status = m.launched ? snd_trace_devices(trace, &m.devices, err)
-                                          : snd_fail(err, SONDE_E_NOMEM, "out of memory");
-    if (status == SONDE_OK) {
-        status = snd_assemble(&m.assembly, trace, SONDE_BY_TIME, &consumer, 1, err);
-        if (status == SONDE_OK)
-            hand_over_rest(&m);
-        snd_assembly_release(&m.assembly);
-    }
-    if (m.failed)
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the collectives of the trace");
-    for (uint32_t i = 0; i < m.open_count; i++)
-        free(m.open[i].members);
-    free(m.open);
-    free(m.launched);
-    free(m.parts);
-    free(m.absent);
-    snd_map_release(&m.index);
-    snd_map_release(&m.orders);
+    if (!m)
+        return status;
+    status = snd_assemble(&assembly, trace, SONDE_BY_TIME, &m->consumer, 1, err);
+    status = snd_collectives_end(m, status, err);
+    snd_assembly_release(&assembly);
     return status;
 }
 

@@ -83,6 +83,23 @@ SND_CHECKED enum sonde_status snd_collectives_walk(struct sonde_trace           
                                                    const struct snd_collective_watcher *watcher,
                                                    struct sonde_error                  *err);
 
+/*
+ * The same in steps. One that waits (snd_wait()) is on the next walk of the trace, whoever makes it, which must be by time, of all or of each
+ * process. `watcher` and `groups` stay until the end. *out may be NULL: there is nothing to look for.
+ * Owns: the caller, who ends it.
+ */
+struct snd_collectives;
+SND_CHECKED enum sonde_status snd_collectives_begin(struct sonde_trace                  *trace,
+                                                    struct snd_groups                   *groups,
+                                                    const struct snd_collective_watcher *watcher,
+                                                    struct snd_collectives             **out,
+                                                    struct sonde_error                  *err);
+void                          snd_collectives_wait(struct snd_collectives *collectives);
+/* Hands over the rest, if the walk went well, whose status this is and which is returned, and frees it. */
+SND_CHECKED enum sonde_status snd_collectives_end(struct snd_collectives *collectives,
+                                                  enum sonde_status       status,
+                                                  struct sonde_error     *err);
+
 /* "0-3,7": ranks in order, as a text. */
 void snd_ranks_text(struct sonde_buffer *out, const uint32_t *ranks, size_t count);
 
