@@ -105,7 +105,7 @@ int32_t snd_module_number(struct sonde_text function)
 
     if (digits < sizeof prefix || memcmp(function.bytes, prefix, sizeof prefix - 1) != 0)
         return -1;
-    while (digits > 0 && function.bytes[digits - 1] >= '0' && function.bytes[digits - 1] <= '9')
+    while (function.bytes[digits - 1] >= '0' && function.bytes[digits - 1] <= '9')
         digits--;
     if (digits == function.length || digits + 9 < function.length)
         return -1;

@@ -36,12 +36,12 @@ static void keys_are_given_once(void **state)
     (void)state;
     synth_begin(s, t, 100, synth_string(s, "a"), 0);
     synth_attr(s, t, SND_ATTR_KEY, 0);
-    synth_attr(s, t, SND_ATTR_KEY, 5);
+    synth_attr(s, t, SND_ATTR_KEY, 1);
     synth_attr(s, t, SND_ATTR_KEY, 6);
     synth_attr(s, t, SND_ATTR_KEY, 0);
     synth_end_key(s, t, 150, 0);
     synth_end_key(s, t, 200, 6);
-    synth_end_key(s, t, 300, 5);
+    synth_end_key(s, t, 300, 1);
     synth_close(s, true);
     struct sonde_trace    *trace = scratch_open(scratch_path("keys"));
     struct sonde_averages *r = average(trace, 0);

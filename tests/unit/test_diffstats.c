@@ -199,6 +199,7 @@ static void from_two_runs_on(void **state)
         for (size_t b = 1; b <= 2; b++) {
             assert_true(snd_diff_judge(&row, 1, a, b, 0.02, &answer, &noise));
             assert_int_equal(noise.by_runs, a == 2 && b == 2);
+            assert_true(noise.inflation == 1);
         }
 }
 

@@ -491,11 +491,17 @@ static void numbers_of_modules(void **state)
         const char *name;
         int32_t     number;
     } cases[] = {
-        { "nn.Module: Linear_12", 12 },    { "nn.Module: Linear_0", 0 },
-        { "nn.Module: Conv2d_3", 3 },      { "nn.Module: Linear", -1 },
-        { "nn.Module: Linear_1a", -1 },    { "nn.Module: L_999999999", 999999999 },
-        { "nn.Module: L_1000000000", -1 }, { "nn.Module: ", -1 },
-        { "nn.Modules: L_1", -1 },         { "f_12", -1 },
+        { "nn.Module: Linear_12", 12 },
+        { "nn.Module: Linear_0", 0 },
+        { "nn.Module: Conv2d_3", 3 },
+        { "nn.Module: Linear", -1 },
+        { "nn.Module: Linear_1a", -1 },
+        { "nn.Module: L_999999999", 999999999 },
+        { "nn.Module: L_1000000000", -1 },
+        { "nn.Module: ", -1 },
+        { "nn.Module: 7", 7 },
+        { "nn.Modules: L_1", -1 },
+        { "f_12", -1 },
     };
 
     (void)state;

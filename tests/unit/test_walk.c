@@ -306,6 +306,30 @@ static void impossible_times_are_damage(void **state)
     assert_true(check.closed);
 }
 
+/* What follows in a chunk belongs to a thread that the tables do not have: it is counted, and nobody gets it. */
+static void threads_that_are_not_there_are_counted(void **state)
+{
+    struct synth *s = synth_new(scratch_path("nobody"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_end(s, t, 1000);
+    for (uint64_t i = 0; i < 2; i++) {
+        const uint64_t words[] = { SND_WORD0(SND_EV_THREAD, synth_raw_clock(s, 1100 + 100 * i)), 77,
+                                   SND_WORD0(SND_EV_END, synth_raw_clock(s, 1150 + 100 * i)) };
+        synth_raw(s, t, words, 3);
+    }
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("nobody"));
+    for (unsigned order = SONDE_BY_THREAD; order <= SONDE_BY_TIME; order++) {
+        struct snd_walk_stats stats = count(trace, order);
+        assert_int_equal(stats.lost_threads, 4); /* with what names them */
+        assert_int_equal(stats.damaged_chunks, 0);
+        assert_int_equal(stats.events, 1);
+    }
+    sonde_trace_close(trace);
+}
+
 /* ----------------------------------------------------------- work of devices */
 
 struct works {
@@ -593,6 +617,7 @@ int main(void)
         cmocka_unit_test(walks_end_early),
         cmocka_unit_test(clocks_do_not_run_backwards),
         cmocka_unit_test(impossible_times_are_damage),
+        cmocka_unit_test(threads_that_are_not_there_are_counted),
         cmocka_unit_test(work_of_devices),
         cmocka_unit_test(forms_of_work),
         cmocka_unit_test(a_file_that_does_not_say_when_it_stopped),
