@@ -21,7 +21,7 @@
 
 #include "failing_memory.h"
 #include "readable.h"
-#include "pystack/sampling/sampling.h"
+#include "pystack/sampling/sampling_inside.h"
 
 #define PERIOD_NS 1000000u
 #define INTERPRETERS (SND_INTERPRETERS_MAX + 1)
@@ -239,6 +239,25 @@ static void test_samples(void **state)
         assert_false(records.has_gaps); /* a trace without gaps has no tally of them */
         snd_sampling_free(sampling);
     }
+}
+
+static uint64_t interrupted_clock(void)
+{
+    static const uint64_t times[] = { 100, 9000, 9010, 9012, 9020, 9500 };
+    static unsigned       n;
+
+    return times[n++ % (sizeof times / sizeof times[0])];
+}
+
+/* Something else runs between the two clocks of the first pair and of the last: the second is the moment. */
+static void test_one_moment_by_two_clocks(void **state)
+{
+    struct snd_sampling s = { .recorder = { .clock = interrupted_clock } };
+
+    (void)state;
+    snd_sampling_set_now_(&s);
+    assert_int_equal(s.now_clock, 9011);
+    assert_true(s.now_ns <= snd_clock_ns(CLOCK_MONOTONIC));
 }
 
 /*
@@ -469,6 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_one_moment_by_two_clocks),
         cmocka_unit_test(test_flush),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_no_memory_for_code),

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #define BUSY_NS \
-    200000000u           /* older times count half: the share of the CPU that a busy thread gets */
+    200000000u /* older times count half: the share of the CPU that a busy thread gets */
+#define CLOCK_PAIRS 3
 #define TICK_NS 20000000 /* another process's clocks may lag behind by a tick of the kernel's */
 
 struct snd_sampling_thread *snd_sampling_find_(const struct snd_sampling *s, uint64_t state)
@@ -15,10 +16,23 @@ struct snd_sampling_thread *snd_sampling_find_(const struct snd_sampling *s, uin
     return NULL;
 }
 
+/*
+ * One moment by two clocks, which are read one after the other: if something else ran in between, they are apart, and what one
+ * thread had until then and another since would overlap. The recorder's is read on both sides: the pair that is closest counts.
+ */
 void snd_sampling_set_now_(struct snd_sampling *s)
 {
-    s->now_ns = snd_clock_ns(CLOCK_MONOTONIC);
-    s->now_clock = s->recorder.clock();
+    uint64_t closest = UINT64_MAX;
+
+    for (unsigned i = 0; i < CLOCK_PAIRS; i++) {
+        uint64_t before = s->recorder.clock(), ns = snd_clock_ns(CLOCK_MONOTONIC);
+        uint64_t apart = s->recorder.clock() - before;
+        if (apart >= closest)
+            continue;
+        closest = apart;
+        s->now_ns = ns;
+        s->now_clock = before + apart / 2;
+    }
 }
 
 void snd_sampling_write_run_(struct snd_sampling *s, struct snd_sampling_thread *t)
@@ -112,10 +126,12 @@ struct handover {
         sure; /* not earlier either: the thread that took the lock had waited for it, so it was never free */
 };
 
-/* Who has the lock now is accounted for first, so that it is never two threads' at a time. */
+/* Who has the lock now is accounted for first, so that it is never two threads' at a time. Never, if the thread has not lost it. */
 static struct handover find_handover(const struct snd_sampling        *s,
-                                     const struct snd_sampling_thread *t)
+                                     const struct snd_sampling_thread *t, uint32_t state)
 {
+    if (!(t->state & SONDE_SAMPLED_GIL) || state & SONDE_SAMPLED_GIL)
+        return (struct handover){ UINT64_MAX, false };
     uint64_t                          holder = snd_sampling_interp_(s, t)->holder;
     const struct snd_sampling_thread *now = holder != 0 ? snd_sampling_find_(s, holder) : NULL;
 
@@ -124,6 +140,18 @@ static struct handover find_handover(const struct snd_sampling        *s,
     if (!now || now->seen_ns != s->now_ns) /* it could not be read: it will have all of this time */
         return (struct handover){ t->seen_ns, false };
     return (struct handover){ now->held_ns, now->awaited };
+}
+
+/* It was until then as it was found, but for the lock: that it had until another took it. */
+static void charge_found(struct snd_sampling *s, struct snd_sampling_thread *t, uint64_t until,
+                         uint64_t lost_ns)
+{
+    if (lost_ns < until) {
+        if (lost_ns > t->seen_ns)
+            account(s, t, lost_ns);
+        t->state &= ~(uint32_t)SONDE_SAMPLED_GIL;
+    }
+    account(s, t, until);
 }
 
 /* It had the lock until then: as far as its clock says it ran, and then it was ready to. */
@@ -164,19 +192,13 @@ static uint64_t find_run(const struct snd_sampling *s, const struct snd_sampling
  */
 static void charge_before(struct snd_sampling *s, struct snd_sampling_thread *t, uint32_t state)
 {
-    bool            lost = (t->state & SONDE_SAMPLED_GIL) && !(state & SONDE_SAMPLED_GIL);
-    struct handover handover = lost ? find_handover(s, t) : (struct handover){ 0 };
-    uint64_t        ran = find_run(s, t, state), until = t->seen_ns + ran;
+    struct handover handover = find_handover(s, t, state);
+    uint64_t        ran = find_run(s, t, state);
 
     t->debt_ns += (int64_t)ran;
-    if (ran > 0 && lost && handover.at < until) {
-        if (handover.at > t->seen_ns)
-            account(s, t, handover.at);
-        t->state &= ~(uint32_t)SONDE_SAMPLED_GIL;
-    }
     if (ran > 0)
-        account(s, t, until);
-    if (lost && handover.sure)
+        charge_found(s, t, t->seen_ns + ran, handover.at);
+    if (handover.sure)
         charge_hold(s, t, handover.at);
 }
 
@@ -233,7 +255,7 @@ static void charge_waits(struct snd_sampling *s, struct snd_sampling_thread *t, 
     uint64_t waited = (whole - ran) / 2;
     uint32_t before = t->state;
     if (waited > 0)
-        account(s, t, t->seen_ns + waited);
+        charge_found(s, t, t->seen_ns + waited, find_handover(s, t, state).at);
     t->state = (before & SONDE_SAMPLED_NATIVE) | SONDE_SAMPLED_ON_CPU;
     t->debt_ns += (int64_t)ran;
     account(s, t, t->seen_ns + ran);
