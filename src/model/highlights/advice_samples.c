@@ -244,8 +244,8 @@ static void add_ranges(struct work *w, const struct snd_sample_count *row, size_
             continue;
         const struct sonde_frame *f = &w->frames[own].frame;
         const struct snd_spot     spot = { f->file, f->function, f->line };
-        w->failed |= !snd_sampled_add(&w->advisor->sampled, name.bytes, &spot, row->time_ns,
-                                      row->samples);
+        w->failed |= !snd_sampled_ranges_add(&w->advisor->sampled, name.bytes, &spot, row->time_ns,
+                                             row->samples);
     }
 }
 

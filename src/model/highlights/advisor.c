@@ -110,8 +110,8 @@ void snd_spots_release(struct snd_spots *spots)
 
 /* ---------------------------------------------------------- ranges by samples */
 
-bool snd_sampled_add(struct snd_sampled_ranges *sampled, const char *name,
-                     const struct snd_spot *at, int64_t ns, uint64_t count)
+bool snd_sampled_ranges_add(struct snd_sampled_ranges *sampled, const char *name,
+                            const struct snd_spot *at, int64_t ns, uint64_t count)
 {
     struct snd_key key = { (uint64_t)(uintptr_t)name, 0, 0 };
     uint32_t       i;

@@ -86,8 +86,8 @@ const struct snd_spot_sum *snd_spots_most(const struct snd_spots *spots);
 void                       snd_spots_release(struct snd_spots *spots);
 
 /* The time of a sample in a range of this name (its bytes are the trace's); false: no memory. */
-bool snd_sampled_add(struct snd_sampled_ranges *sampled, const char *name,
-                     const struct snd_spot *at, int64_t ns, uint64_t count);
+bool snd_sampled_ranges_add(struct snd_sampled_ranges *sampled, const char *name,
+                            const struct snd_spot *at, int64_t ns, uint64_t count);
 /* The line that most of these have; false: there are none. */
 bool snd_spot_of_samples(const struct snd_advisor *advisor, const char *name,
                          struct snd_spot *spot);
