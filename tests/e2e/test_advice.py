@@ -388,6 +388,7 @@ main()
 WAYS = {"samples": ("--sample=500",), "stacks": ("--ops", "--stacks"), "default": ()}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("workers, way", [(0, "samples"), (1, "samples"), (1, "stacks"), (1, "default")])
 def test_a_loader_is_told_of_where_it_costs(tmp_path, workers, way):
     pattern = "loader-too-slow" if workers else "loader-without-workers"
