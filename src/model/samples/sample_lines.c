@@ -11,19 +11,22 @@
 #include "read/reader.h"
 #include "read/file/scale.h"
 
+/* What is told apart by a key, counted from 0, and a value of each, 0 at first. */
+struct numbered {
+    struct snd_map numbers;
+    int64_t       *values;
+    uint32_t       room;
+};
+
 struct work {
     struct snd_sample_lines *lines;
-    struct snd_map           by_place; /* (file, function, line) to a row */
-    uint32_t                *seen;     /* of each row: the stack that counted it last, plus one */
-    uint32_t                 seen_room;
-    struct snd_map           functions; /* (file, function, first line) to a number */
-    int64_t                 *self_ns;   /* of each function */
+    struct snd_map           by_place;  /* (file, function, line) to a row */
+    uint32_t                *seen;      /* of each row: the stack that counted it last, plus one */
+    struct numbered          functions; /* by (file, function, first line): their self time */
     uint32_t                *of;        /* of each row: its function */
-    uint32_t                 self_room, of_room;
-    struct snd_map           by_line;   /* (file, line) to a number */
-    uint32_t                *line_seen; /* of each line: as `seen` */
-    uint32_t                *line_of;   /* of each row: its line */
-    uint32_t                 line_seen_room, line_of_room;
+    struct numbered          places;    /* by (file, line): as `seen` */
+    uint32_t                *line_of;   /* of each row: its number in `places` */
+    uint32_t                 seen_room, of_room, line_of_room;
     bool                     failed;
 };
 
@@ -34,38 +37,27 @@ static struct snd_key place_of(const struct sonde_frame *f, uint32_t line)
                              (uint64_t)(uintptr_t)f->function.bytes, line };
 }
 
-static uint32_t find_function(struct work *w, const struct sonde_frame *f)
+/* 0 if memory is out, which is noted. */
+static uint32_t find_number(struct work *w, struct numbered *all, struct snd_key key)
 {
-    struct snd_key key = place_of(f, f->first_line);
-    uint32_t       number;
+    uint32_t number;
 
-    if (snd_map_get(&w->functions, key, &number))
+    if (snd_map_get(&all->numbers, key, &number))
         return number;
-    number = (uint32_t)w->functions.count;
-    if (!snd_grow(&w->self_ns, &w->self_room, number, sizeof *w->self_ns) ||
-        !snd_map_put(&w->functions, key, number)) {
+    number = (uint32_t)all->numbers.count;
+    if (!snd_grow(&all->values, &all->room, number, sizeof *all->values) ||
+        !snd_map_put(&all->numbers, key, number)) {
         w->failed = true;
         return 0;
     }
-    w->self_ns[number] = 0;
+    all->values[number] = 0;
     return number;
 }
 
-static uint32_t find_line(struct work *w, const struct sonde_frame *f)
+static void release_numbered(struct numbered *all)
 {
-    struct snd_key key = { (uint64_t)(uintptr_t)f->file.bytes, 0, f->line };
-    uint32_t       number;
-
-    if (snd_map_get(&w->by_line, key, &number))
-        return number;
-    number = (uint32_t)w->by_line.count;
-    if (!snd_grow(&w->line_seen, &w->line_seen_room, number, sizeof *w->line_seen) ||
-        !snd_map_put(&w->by_line, key, number)) {
-        w->failed = true;
-        return 0;
-    }
-    w->line_seen[number] = 0;
-    return number;
+    snd_map_release(&all->numbers);
+    free(all->values);
 }
 
 static uint32_t find_row(struct work *w, const struct snd_mixed_frame *f)
@@ -90,8 +82,10 @@ static uint32_t find_row(struct work *w, const struct snd_mixed_frame *f)
                                                     .line = f->frame.line,
                                                     .is_native = f->is_native };
     w->seen[row] = 0;
-    w->of[row] = find_function(w, &f->frame);
-    w->line_of[row] = find_line(w, &f->frame);
+    w->of[row] = find_number(w, &w->functions, place_of(&f->frame, f->frame.first_line));
+    w->line_of[row] =
+        find_number(w, &w->places,
+                    (struct snd_key){ (uint64_t)(uintptr_t)f->frame.file.bytes, 0, f->frame.line });
     return w->lines->count++;
 }
 
@@ -112,19 +106,20 @@ static void add_stack(struct work *w, const struct snd_sample_count *row, uint32
         struct snd_sample_line *line = &w->lines->rows[at];
         if (i == inner) {
             line->self_ns = snd_add(line->self_ns, row->time_ns);
-            w->self_ns[w->of[at]] = snd_add(w->self_ns[w->of[at]], row->time_ns);
+            int64_t *self_ns = &w->functions.values[w->of[at]];
+            *self_ns = snd_add(*self_ns, row->time_ns);
         }
         if (w->seen[at] != number + 1) {
             line->total_ns = snd_add(line->total_ns, row->time_ns);
             line->samples = snd_count_add(line->samples, row->samples);
         }
         w->seen[at] = number + 1;
-        uint32_t *line_seen = &w->line_seen[w->line_of[at]];
-        if (*line_seen != number + 1) {
+        int64_t *line_seen = &w->places.values[w->line_of[at]];
+        if (*line_seen != (int64_t)number + 1) {
             line->once_ns = snd_add(line->once_ns, row->time_ns);
             line->once_samples = snd_count_add(line->once_samples, row->samples);
         }
-        *line_seen = number + 1;
+        *line_seen = (int64_t)number + 1;
     }
 }
 
@@ -147,7 +142,7 @@ static bool sort_rows(struct work *w)
     struct order *order = calloc((size_t)w->lines->count + 1, sizeof *order);
 
     for (uint32_t i = 0; order && i < w->lines->count; i++)
-        order[i] = (struct order){ w->lines->rows[i], w->self_ns[w->of[i]], w->of[i] };
+        order[i] = (struct order){ w->lines->rows[i], w->functions.values[w->of[i]], w->of[i] };
     if (order)
         snd_sort(order, w->lines->count, sizeof *order, compare);
     for (uint32_t i = 0; order && i < w->lines->count; i++)
@@ -179,12 +174,10 @@ enum sonde_status snd_sample_lines_make(struct snd_sample_lines *lines, struct s
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines of the samples");
     snd_sample_counts_free(counts);
     snd_map_release(&w.by_place);
-    snd_map_release(&w.functions);
-    snd_map_release(&w.by_line);
+    release_numbered(&w.functions);
+    release_numbered(&w.places);
     free(w.seen);
-    free(w.self_ns);
     free(w.of);
-    free(w.line_seen);
     free(w.line_of);
     free(frames);
     return st;
