@@ -55,7 +55,7 @@ static void switch_thread(struct snd_walker *w, struct snd_place *place, uint32_
  * A clock up to which every time is one that can be. Ids of late records are replaced one event at a
  * time, and what cannot be is for snd_deliver_advance_clock_() to judge.
  */
-static uint64_t find_leaf_limit(const struct snd_walker *w, const struct snd_place *place)
+static uint64_t find_run_limit(const struct snd_walker *w, const struct snd_place *place)
 {
     uint64_t sane = snd_scale_raw_before(&place->process->scale, SND_TIME_MAX);
 
@@ -75,7 +75,7 @@ void snd_place_start(struct snd_walker *w, struct snd_place *place,
         process->header.stopped_at < UINT64_MAX - CLOCK_SLACK)
         place->limit = process->header.stopped_at + CLOCK_SLACK;
     place->first_own = chunk->first_own;
-    place->leaf_limit = find_leaf_limit(w, place);
+    place->run_limit = find_run_limit(w, place);
     switch_thread(w, place, chunk->thread);
 }
 
@@ -129,7 +129,7 @@ bool snd_deliver_end(struct snd_walker *w, struct snd_place *place)
 }
 
 /* Hands a call over as the begin and the attributes that it stands for. */
-void snd_deliver_parts(struct snd_walker *w, const struct snd_place *place,
+void snd_deliver_parts(const struct snd_walker *w, const struct snd_place *place,
                        const struct snd_call_record *call, const uint64_t *sequence)
 {
     struct snd_call_attr attrs[SND_CALL_ATTRS];
@@ -148,37 +148,95 @@ void snd_deliver_parts(struct snd_walker *w, const struct snd_place *place,
     }
 }
 
-size_t snd_deliver_leaves(struct snd_walker *w, struct snd_place *place, const uint64_t *words,
-                          size_t count, uint64_t until, uint64_t end_until)
+/* A thread's clock, while its events are delivered in a run. */
+struct run_clock {
+    uint64_t raw;
+    int64_t  ns;
+};
+
+/* False: it goes the long way. */
+static inline bool advance(struct run_clock *clock, const struct snd_scale *scale, uint64_t raw)
+{
+    int64_t ns = snd_scale_ns(scale, raw);
+
+    if (ns < clock->ns)
+        return false;
+    *clock = (struct run_clock){ raw, ns };
+    return true;
+}
+
+/* Hands over a range that has its duration in it; false: it goes the long way. */
+static inline bool deliver_leaf(const struct snd_walker *w, const struct snd_place *place,
+                                const uint64_t *words, struct run_clock *clock, uint64_t begin,
+                                uint64_t end)
 {
     const struct snd_process *p = place->process;
+    const struct snd_leaf     leaf = { .start_ns = snd_scale_ns(&p->scale, begin),
+                                       .end_ns = snd_scale_ns(&p->scale, end),
+                                       .id = SND_LOW(words[1]),
+                                       .is_call = SND_EVENT_KIND(words[0]) == SND_EV_CALL,
+                                       .has_sequence = place->has_sequence,
+                                       .sequence = place->sequence };
+
+    if (begin < p->valid_from || end > place->run_limit || end < begin ||
+        leaf.id >= (leaf.is_call ? p->tables.call_count : p->tables.file_names) ||
+        leaf.start_ns < clock->ns || !w->visitor->leaf(w->visitor->user, place->index, &leaf))
+        return false;
+    *clock = (struct run_clock){ end, leaf.end_ns };
+    return true;
+}
+
+/* Delivers a call or a span; false: it goes the long way. */
+static inline bool deliver_range(const struct snd_walker *w, const struct snd_place *place,
+                                 const uint64_t *words, struct run_clock *clock, uint64_t raw,
+                                 uint64_t end_until)
+{
+    uint32_t ticks = SND_SPAN_TICKS(words[1]);
+
+    if (ticks != 0)
+        return raw + ticks < end_until && deliver_leaf(w, place, words, clock, raw, raw + ticks);
+    if (place->process->valid_from != 0 || SND_EVENT_KIND(words[0]) != SND_EV_CALL ||
+        !w->visitor->call || !advance(clock, &place->process->scale, raw))
+        return false;
+    snd_deliver_call_begin_(w, place, words, clock->ns);
+    return true;
+}
+
+size_t snd_deliver_run(struct snd_walker *w, struct snd_place *place, const uint64_t *words,
+                       size_t count, uint64_t until, uint64_t end_until)
+{
     struct snd_walk_thread   *t = place->thread;
-    struct snd_visitor       *v = w->visitor;
-    size_t                    at = 0;
+    const struct snd_visitor *v = w->visitor;
+    size_t                    at = 0, begins = 0;
 
-    if (!t || t->last_ns == INT64_MIN)
+    if (!t || t->last_ns == INT64_MIN || place->run_limit == 0 || until == 0)
         return 0;
-    struct snd_leaf leaf = { .has_sequence = place->has_sequence, .sequence = place->sequence };
-    for (; at < count && snd_is_leaf(words + at, count - at) && !v->stop; at += 2) {
-        uint64_t begin = snd_time_extend(SND_EVENT_TIME56(words[at]), t->last_raw);
-        uint32_t ticks = SND_SPAN_TICKS(words[at + 1]);
-        uint64_t end = begin + ticks;
-
-        leaf.id = SND_LOW(words[at + 1]);
-        leaf.is_call = SND_EVENT_KIND(words[at]) == SND_EV_CALL;
-        if (begin >= until || begin < p->valid_from || end > place->leaf_limit || end < begin ||
-            end >= end_until ||
-            leaf.id >= (leaf.is_call ? p->tables.call_count : p->tables.file_names))
+    const struct snd_process *p = place->process;
+    uint64_t                  last = until - 1 < place->run_limit ? until - 1 : place->run_limit;
+    struct run_clock          clock = { t->last_raw, t->last_ns };
+    while (at < count && !v->stop) {
+        uint8_t  kind = SND_EVENT_KIND(words[at]);
+        uint64_t raw = snd_time_extend(SND_EVENT_TIME56(words[at]), clock.raw);
+        if (raw > last)
             break;
-        leaf.start_ns = snd_scale_ns(&p->scale, begin);
-        leaf.end_ns = snd_scale_ns(&p->scale, end);
-        if (leaf.start_ns < t->last_ns || !v->leaf(v->user, place->index, &leaf))
+        if (kind == SND_EV_END) {
+            if (p->valid_from != 0 || !advance(&clock, &p->scale, raw))
+                break;
+            v->end(v->user, place->index, clock.ns);
+            at++;
+            continue;
+        }
+        if (!snd_is_run(kind) || count - at < 2 ||
+            !deliver_range(w, place, words + at, &clock, raw, end_until))
             break;
-        t->last_raw = end;
-        t->last_ns = leaf.end_ns;
+        begins += SND_SPAN_TICKS(words[at + 1]) == 0;
+        at += 2;
     }
-    w->stats.events += at; /* each has two words and is two events */
-    *place->counted += at;
+    t->last_raw = clock.raw;
+    t->last_ns = clock.ns;
+    w->stats.events +=
+        at - begins; /* one that has its duration in it has two words, and is two events */
+    *place->counted += at - begins;
     return at;
 }
 

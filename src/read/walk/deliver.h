@@ -38,8 +38,8 @@ struct snd_place {
     bool                      has_sequence; /* one was seen in this chunk, for this thread */
     uint32_t                  first_own;    /* string id of the chunk's first own name */
     uint32_t                  own, own_at_thread; /* names seen; at the last THREAD */
-    uint64_t leaf_limit; /* raw clock up to which leaves may go by snd_deliver_leaves(); 0: none */
-    const uint8_t *ways; /* enum snd_way, by kind */
+    uint64_t run_limit;     /* raw clock up to which ranges may go by snd_deliver_run(); 0: none */
+    const uint8_t *ways;    /* enum snd_way, by kind */
     uint64_t      *counted; /* its process's element of walker->seen */
 };
 
@@ -54,21 +54,19 @@ struct snd_walker {
 
 void snd_place_start(struct snd_walker *walker, struct snd_place *place,
                      const struct snd_process *process, const struct snd_chunk_ref *chunk);
-/* Whether the first of `count` words is a range that has its duration in it. */
-static inline bool snd_is_leaf(const uint64_t *words, size_t count)
+/* Whether events of a kind may go by snd_deliver_run(). */
+static inline bool snd_is_run(uint8_t kind)
 {
-    uint8_t kind = SND_EVENT_KIND(words[0]);
-
-    return (kind == SND_EV_CALL || kind == SND_EV_SPAN) && count >= 2 &&
-           SND_SPAN_TICKS(words[1]) != 0;
+    return kind == SND_EV_CALL || kind == SND_EV_END || kind == SND_EV_SPAN;
 }
 /*
- * Delivers the calls and spans in `words`, of which there are `count`, up to the first event that is none, is not
- * closed, begins at the raw clock `until` or later, ends at `end_until` or later, or that the visitor
- * does not take. Returns how many words they were. Only where place->leaf_limit is not 0.
+ * Delivers calls, ends, and spans that have their duration in them, which most events are, from `words`, of which there are
+ * `count`: up to the first event that is none of these, begins at the raw clock `until` or later, ends at `end_until` or
+ * later, that the visitor does not take in one piece, or that wants a closer look. Returns how many words they were: none
+ * where place->run_limit is 0.
  */
-size_t snd_deliver_leaves(struct snd_walker *walker, struct snd_place *place, const uint64_t *words,
-                          size_t count, uint64_t until, uint64_t end_until);
+size_t snd_deliver_run(struct snd_walker *walker, struct snd_place *place, const uint64_t *words,
+                       size_t count, uint64_t until, uint64_t end_until);
 /* An event that is rare, or that refers to what is in its chunk; false: it cannot be one. */
 bool snd_deliver_rare(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
 /* Delivers the end that a span has left waiting; false: its time cannot be. */
@@ -80,7 +78,7 @@ void snd_deliver_break(struct snd_walker *walker, struct snd_place *place);
 bool snd_deliver_is_shown(const struct snd_process *process, struct snd_walk_thread *thread,
                           uint8_t kind, uint64_t word1);
 /* Hands a call over as the begin and the attributes that it stands for. */
-void snd_deliver_parts(struct snd_walker *walker, const struct snd_place *place,
+void snd_deliver_parts(const struct snd_walker *walker, const struct snd_place *place,
                        const struct snd_call_record *call, const uint64_t *sequence);
 
 /* ----------------------------------------------- the hot path, inlined into both walks */
@@ -164,24 +162,30 @@ static inline bool snd_deliver_span_(struct snd_walker *w, struct snd_place *pla
     return snd_deliver_ticks_(w, place, SND_SPAN_TICKS(words[1]));
 }
 
-static inline bool snd_deliver_call_(struct snd_walker *w, struct snd_place *place,
-                                     const uint64_t *words)
+static inline void snd_deliver_call_begin_(const struct snd_walker *w,
+                                           const struct snd_place *place, const uint64_t *words,
+                                           int64_t ns)
 {
     static const struct snd_table_call none = { 0 };
     const struct snd_tables           *t = &place->process->tables;
-    struct snd_visitor                *v = w->visitor;
+    const struct snd_visitor          *v = w->visitor;
     uint32_t                           id = SND_LOW(words[1]);
     const struct snd_table_call       *call = id < t->call_count ? &t->calls[id] : &none;
     bool                               has_sequence = (call->record.flags & SND_CALL_SEQUENCE) &&
                         place->has_sequence; /* number 0 is one too */
     const uint64_t *sequence = has_sequence ? &place->sequence : NULL;
 
-    if (snd_deliver_count_shown_(w, place, SND_EV_BEGIN, words)) {
-        if (v->call)
-            v->call(v->user, place->index, place->thread->last_ns, call, sequence);
-        else
-            snd_deliver_parts(w, place, &call->record, sequence);
-    }
+    if (v->call)
+        v->call(v->user, place->index, ns, call, sequence);
+    else
+        snd_deliver_parts(w, place, &call->record, sequence);
+}
+
+static inline bool snd_deliver_call_(struct snd_walker *w, struct snd_place *place,
+                                     const uint64_t *words)
+{
+    if (snd_deliver_count_shown_(w, place, SND_EV_BEGIN, words))
+        snd_deliver_call_begin_(w, place, words, place->thread->last_ns);
     return snd_deliver_ticks_(w, place, SND_SPAN_TICKS(words[1]));
 }
 

@@ -320,11 +320,13 @@ static uint64_t leaf_end_until(const struct snd_walker *w, uint64_t until)
 static bool deliver_next(struct merge *m, struct stream *s, uint64_t until)
 {
     const uint64_t *words = s->cursor.words + s->cursor.at;
-    bool            switches = SND_EVENT_KIND(words[0]) == SND_EV_THREAD;
+    uint8_t         kind = SND_EVENT_KIND(words[0]);
+    bool            switches = kind == SND_EV_THREAD;
 
-    if (s->place.leaf_limit != 0 && snd_deliver_leaves(m->walker, &s->place, words, 2, UINT64_MAX,
-                                                       leaf_end_until(m->walker, until)) > 0) {
-        s->cursor.at += 2;
+    if (s->place.run_limit != 0 && snd_is_run(kind) &&
+        snd_deliver_run(m->walker, &s->place, words, SND_KIND_WORDS(kind), UINT64_MAX,
+                        leaf_end_until(m->walker, until)) > 0) {
+        s->cursor.at += SND_KIND_WORDS(kind);
         return true;
     }
     if (switches)
@@ -332,7 +334,7 @@ static bool deliver_next(struct merge *m, struct stream *s, uint64_t until)
     bool good = snd_deliver(m->walker, &s->place, words);
     if (switches)
         claim_thread(s);
-    s->cursor.at += SND_KIND_WORDS(SND_EVENT_KIND(words[0]));
+    s->cursor.at += SND_KIND_WORDS(kind);
     return good;
 }
 
@@ -355,9 +357,9 @@ static bool run_below(struct merge *m, struct stream *s, uint64_t until)
         if (c->at >= c->count || words[0] == 0 || !s->place.thread)
             return true;
         uint8_t kind = SND_EVENT_KIND(words[0]);
-        if (s->place.leaf_limit != 0 && snd_is_leaf(words, c->count - c->at)) {
-            size_t taken = snd_deliver_leaves(w, &s->place, words, c->count - c->at, until,
-                                              leaf_end_until(w, until));
+        if (s->place.run_limit != 0 && snd_is_run(kind)) {
+            size_t taken = snd_deliver_run(w, &s->place, words, c->count - c->at, until,
+                                           leaf_end_until(w, until));
             c->at += taken;
             if (taken > 0 || w->visitor->stop)
                 continue;

@@ -19,9 +19,9 @@ static bool walk_window(struct snd_walker *w, struct snd_place *place, struct sn
             c->at = c->count; /* nothing was cut off */
             return false;
         }
-        if (place->leaf_limit != 0 && snd_is_leaf(words, c->count - c->at)) {
-            size_t taken = snd_deliver_leaves(w, place, words, c->count - c->at, UINT64_MAX,
-                                              UINT64_MAX);
+        if (place->run_limit != 0 && snd_is_run(SND_EVENT_KIND(words[0]))) {
+            size_t taken = snd_deliver_run(w, place, words, c->count - c->at, UINT64_MAX,
+                                           UINT64_MAX);
             c->at += taken;
             if (w->visitor->stop)
                 return false;
