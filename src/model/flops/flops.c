@@ -419,11 +419,8 @@ bool snd_flops_from_child(struct snd_flops *f, uint32_t process, uint32_t name, 
 {
     struct snd_flops_call   c, child = { .count = 0 };
     struct snd_flops_result r = { 0 };
-
-    if (f->mode != SONDE_FLOPS_FULL || f->by_name[name]->work != snd_work_packed_linear ||
-        shapes == 0 || child_arguments == 0)
-        return false;
     size_t count = sonde_trace_arguments(f->trace, process, shapes, f->items, ITEMS_MAX);
+
     take_apart(&c,
                &(struct snd_call){ f->items, count < ITEMS_MAX ? count : ITEMS_MAX, { "", 0 } });
     split_arguments(&child, sonde_trace_string(f->trace, process, child_arguments));
@@ -434,25 +431,27 @@ bool snd_flops_from_child(struct snd_flops *f, uint32_t process, uint32_t name, 
     return isfinite(work->flops) && isfinite(work->moved_bytes);
 }
 
-bool snd_flops_has_formula(const struct snd_flops *f, uint32_t name)
+enum snd_flops_answer snd_flops_of_name(const struct snd_flops *f, uint32_t name)
 {
-    return name < f->trace->names.count &&
-           (f->mode == SONDE_FLOPS_TORCH ? f->torch_by_name[name] >= 0 : f->by_name[name] != NULL);
+    if (f->mode == SONDE_FLOPS_TORCH)
+        return f->torch_by_name[name] >= 0 ? SND_FLOPS_UNKNOWN : SND_FLOPS_NO_FORMULA;
+    if (!f->by_name[name])
+        return SND_FLOPS_NO_FORMULA;
+    return f->by_name[name]->work == snd_work_none ? SND_FLOPS_NO_WORK : SND_FLOPS_UNKNOWN;
+}
+
+bool snd_flops_asks_children(const struct snd_flops *f, uint32_t name)
+{
+    return f->mode == SONDE_FLOPS_FULL && f->by_name[name] &&
+           f->by_name[name]->work == snd_work_packed_linear;
 }
 
 enum snd_flops_answer snd_flops_of(struct snd_flops *f, uint32_t process, uint32_t name,
                                    uint32_t shapes, uint32_t arguments, struct snd_work *work)
 {
-    struct answer found = { .what = SND_FLOPS_UNKNOWN };
-
-    *work = (struct snd_work){ 0 };
-    if (!snd_flops_has_formula(f, name))
-        return SND_FLOPS_NO_FORMULA;
-    if (f->mode == SONDE_FLOPS_FULL && f->by_name[name]->work == snd_work_none)
-        return SND_FLOPS_NO_WORK;
-    if (shapes == 0)
-        return SND_FLOPS_UNKNOWN;
     struct latest *latest = &f->latest[name];
+    struct answer  found = { .what = SND_FLOPS_UNKNOWN };
+
     if (latest->shapes == shapes && latest->arguments == arguments && latest->process == process) {
         found = f->answers[latest->answer];
     } else {

@@ -44,17 +44,18 @@ SND_CHECKED enum sonde_status snd_flops_new(const struct sonde_trace *trace,
                                             struct sonde_error *err);
 void                          snd_flops_free(struct snd_flops *flops);
 
-/* Whether there is a formula for a name, by its number in trace->names. */
-bool snd_flops_has_formula(const struct snd_flops *flops, uint32_t name);
+/* What all calls of a name have in common, by its number in trace->names; SND_FLOPS_UNKNOWN: nothing, their shapes tell. */
+enum snd_flops_answer snd_flops_of_name(const struct snd_flops *flops, uint32_t name);
 
-/* `name` is a number in trace->names; the ids are the process's. */
+/* A call, with shapes, of such a name. The ids are the process's. */
 enum snd_flops_answer snd_flops_of(struct snd_flops *flops, uint32_t process, uint32_t name,
                                    uint32_t shapes, uint32_t arguments, struct snd_work *work);
 
 /*
- * The same of an operator whose weights are packed, so that its shapes do not tell (SND_FLOPS_UNKNOWN): from the
- * arguments of an operator inside it, if that one makes room for the result. False: it does not.
+ * Of an operator whose weights are packed, its shapes do not tell (SND_FLOPS_UNKNOWN), but the arguments of an operator inside
+ * it do, if that one makes room for the result; from_child is false where it does not. Both are there.
  */
+bool snd_flops_asks_children(const struct snd_flops *flops, uint32_t name);
 bool snd_flops_from_child(struct snd_flops *flops, uint32_t process, uint32_t name, uint32_t shapes,
                           uint32_t child_arguments, struct snd_work *work);
 

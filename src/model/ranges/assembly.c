@@ -82,8 +82,7 @@ static inline void finish(struct snd_assembly *a, struct snd_lane *lane, struct 
         } else {
             add_to_parent(up, &r->range);
             lend_sequence(a, parent, r);
-            if (up->formula == SND_FLOPS_UNKNOWN)
-                snd_range_learn(a, lane, up, r->range.arguments);
+            snd_range_learn(a, lane, up, r->range.arguments);
         }
     }
     a->stats.ranges++;
@@ -120,8 +119,7 @@ static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64
 
     snd_lane_settle(a, lane);
     forget_key(a, lane, &r->range);
-    if (!r->range.judged)
-        snd_range_judge(a, lane, &r->range);
+    snd_range_judge(a, lane, &r->range);
     r->place = --lane->depth;
     leave_named(a, lane, &r->range);
     r->range.total_ns = snd_sub(ns, r->range.start_ns);
@@ -138,8 +136,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
     int64_t own_cpu = closing.range.cpu_bytes, own_device = closing.range.device_bytes;
 
     forget_key(a, lane, &closing.range);
-    if (!closing.range.judged)
-        snd_range_judge(a, lane, &closing.range);
+    snd_range_judge(a, lane, &closing.range);
     closing.place = place;
     closing.range.total_ns = snd_sub(ns, closing.range.start_ns);
     closing.range.is_async |= is_async;
@@ -341,6 +338,16 @@ static void on_settled(void *user, int64_t ns)
         c->settled(c->user, ns);
 }
 
+/* What FLOPs have to do with a name. */
+static uint8_t flags_of(const struct snd_flops *flops, uint32_t name)
+{
+    enum snd_flops_answer what = snd_flops_of_name(flops, name);
+
+    return (uint8_t)((what != SND_FLOPS_NO_FORMULA ? SND_NAME_FORMULA : 0) |
+                     (what == SND_FLOPS_NO_WORK ? SND_NAME_NO_WORK : 0) |
+                     (snd_flops_asks_children(flops, name) ? SND_NAME_LEARNS : 0));
+}
+
 static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err)
 {
     struct sonde_trace *trace = a->trace;
@@ -379,8 +386,7 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
         return SONDE_OK;
     status = snd_flops_new(trace, a->flops_mode, &a->flops, err);
     for (uint32_t i = 0; status == SONDE_OK && i < trace->names.count; i++)
-        if (snd_flops_has_formula(a->flops, i))
-            a->name_flags[i] |= SND_NAME_FORMULA;
+        a->name_flags[i] |= flags_of(a->flops, i);
     return status;
 }
 

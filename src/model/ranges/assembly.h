@@ -39,6 +39,8 @@ enum snd_name_flag {
     SND_NAME_EVALUATE = 2, /* autograd::engine::evaluate_function: X */
     SND_NAME_STEP = 4,     /* ProfilerStep#N */
     SND_NAME_FORMULA = 8,  /* FLOPs are counted, and there is a formula for it */
+    SND_NAME_NO_WORK = 16, /* which says that it computes nothing itself */
+    SND_NAME_LEARNS = 32,  /* which may need the arguments of what is inside */
 };
 
 #define SND_NO_SEQUENCE ((int64_t)-1)

@@ -157,14 +157,13 @@ static bool on_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
 {
     struct snd_assembly   *a = user;
     struct snd_lane       *lane = &a->lanes[thread];
-    struct snd_open_range *above = snd_innermost(lane), *parent = snd_parent_at(lane, lane->depth);
+    struct snd_open_range *above = snd_innermost(lane), *parent = snd_shown_of(lane, above);
     bool                   claimed = false;
 
     if (above) {
         if (lane->depth == SND_DEPTH_MAX)
             return false;
-        if (!above->range.judged)
-            snd_range_judge(a, lane, &above->range);
+        snd_range_judge(a, lane, &above->range);
         claimed = above->range.claimed || above->range.formula == SND_FLOPS_FOUND;
     }
     if (!leaf->is_call && leaf->id >= span_names(lane->from))
@@ -179,10 +178,8 @@ static bool on_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
     a->stats.ranges++;
     if (parent) {
         add_to_parent(&parent->range, leaf, known->flops);
-        if (parent->range.formula == SND_FLOPS_UNKNOWN)
-            snd_range_learn(a, lane, &parent->range,
-                            leaf->is_call ? lane->from->tables.calls[leaf->id].record.arguments
-                                          : 0);
+        snd_range_learn(a, lane, &parent->range,
+                        leaf->is_call ? lane->from->tables.calls[leaf->id].record.arguments : 0);
     }
     for (uint32_t i = 0; i < a->leaf_calls.count; i++)
         a->leaf_calls.items[i].call(a->leaf_calls.items[i].user, lane, leaf, known, known->kinds[i],

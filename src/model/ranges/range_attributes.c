@@ -159,33 +159,24 @@ static void add_work(struct snd_range *r, const struct snd_work *work)
     r->moved_bytes += work->moved_bytes;
 }
 
-void snd_range_learn(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r,
-                     uint32_t child_arguments)
+void snd_range_learn_from(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r,
+                          uint32_t child_arguments)
 {
     struct snd_work work;
 
-    if (a->flops &&
+    if (r->shapes != 0 && child_arguments != 0 &&
         snd_flops_from_child(a->flops, lane->process, r->name, r->shapes, child_arguments, &work))
         add_work(r, &work);
 }
 
-void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
+void snd_range_count(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
 {
     struct snd_work work;
 
-    r->judged = true;
-    if (r->scope == SONDE_SCOPE_BACKWARD) {
-        r->is_back = true;
-        r->back_sequence = r->sequence;
-        r->back_thread = r->fwd_thread;
-    }
-    if (r->flops > 0) {
-        r->formula = SND_FLOPS_FOUND; /* marked by the program itself */
-        return;
-    }
-    if (!a->flops || r->hidden || !(a->name_flags[r->name] & SND_NAME_FORMULA))
-        return;
     if (a->flops_mode == SONDE_FLOPS_FULL && r->claimed)
+        return;
+    r->formula = a->name_flags[r->name] & SND_NAME_NO_WORK ? SND_FLOPS_NO_WORK : SND_FLOPS_UNKNOWN;
+    if (r->formula != SND_FLOPS_UNKNOWN || r->shapes == 0)
         return;
     r->formula = (uint8_t)snd_flops_of(a->flops, lane->process, r->name, r->shapes, r->arguments,
                                        &work);
