@@ -467,15 +467,12 @@ static void add_launched(struct snd_collectives *m, struct snd_lane *lane,
     }
 }
 
-static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open,
-                     struct snd_open_range *parent)
+/* A call, or the work, of a collective has ended, or a call of a GPU's API. */
+static void add_closed(struct snd_collectives *m, struct snd_lane *lane,
+                       const struct snd_open_range *open)
 {
-    struct snd_collectives *m = user;
     const struct snd_range *r = &open->range;
 
-    (void)parent;
-    if (m->watcher->close)
-        m->watcher->close(m->watcher->user, lane, open);
     if (r->api && m->devices) {
         struct snd_open_range *outer = find_outer(lane, open);
         if (outer)
@@ -501,6 +498,19 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
                                    .unfinished = r->unfinished });
     if (m->failed)
         snd_assembly_stop(m->walk);
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open,
+                     struct snd_open_range *parent)
+{
+    struct snd_collectives *m = user;
+    const struct snd_range *r = &open->range;
+
+    (void)parent;
+    if (m->watcher->close)
+        m->watcher->close(m->watcher->user, lane, open);
+    if (r->collective || (r->api && m->devices))
+        add_closed(m, lane, open);
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,

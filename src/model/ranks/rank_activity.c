@@ -6,8 +6,6 @@
 
 #include "base/count_of.h"
 
-enum { NOT_JUDGED = SND_DOINGS }; /* mark of a range whose attributes are yet to come */
-
 /* --------------------------------------------------------------------- ranks */
 
 /* A child that a rank forked has its parent's rank. */
@@ -50,6 +48,8 @@ bool snd_activity_begin(struct snd_activity *a, struct sonde_trace *trace)
         a->processes[i].ends = SONDE_NONE;
         a->processes[i].last_ns = INT64_MIN;
     }
+    for (uint32_t i = 0; i < trace->thread_count; i++)
+        a->processes[trace->threads[i].shown.process].threads[SND_NOTHING]++;
     find_ranks(a);
     return true;
 }
@@ -80,7 +80,8 @@ static bool begins_with(struct snd_text text, const char *prefix)
 }
 
 /* What the name alone tells; SND_NOTHING: not what it is. */
-static enum snd_doing judge_name(const struct snd_activity *a, uint32_t number)
+static __attribute__((noinline)) enum snd_doing judge_name(const struct snd_activity *a,
+                                                           uint32_t                   number)
 {
     /* FSDP2 waits for its collectives in ranges of its own. */
     static const char *const communicating[] = {
@@ -94,70 +95,72 @@ static enum snd_doing judge_name(const struct snd_activity *a, uint32_t number)
     return begins_with(name, "enumerate(DataLoader)") ? SND_LOADS : SND_NOTHING;
 }
 
-static enum snd_doing judge(const struct snd_activity *a, const struct snd_range *r)
+static inline enum snd_doing judge(const struct snd_activity *a, const struct snd_range *r)
 {
-    uint8_t *known = &a->by_name[r->name];
-
-    if (*known == 0)
-        *known = (uint8_t)(judge_name(a, r->name) + 1);
-    if (*known > SND_NOTHING + 1)
-        return *known - 1;
+    if (a->by_name[r->name] == 0)
+        a->by_name[r->name] = (uint8_t)(judge_name(a, r->name) + 1);
+    enum snd_doing by_name = a->by_name[r->name] - 1;
+    if (by_name != SND_NOTHING)
+        return by_name;
     bool is_work = r->scope == SONDE_SCOPE_FUNCTION || r->scope == SONDE_SCOPE_BACKWARD;
     return is_work && !r->api ? SND_COMPUTES : SND_NOTHING;
 }
 
-/* What the thread does, by the ranges that are open in it. */
-static void change(struct snd_activity *a, uint32_t thread, uint32_t process)
+/* The thread does something else from now on. */
+static inline void turn_to(struct snd_process_activity *p, struct snd_thread_activity *t,
+                           enum snd_doing now)
 {
-    struct snd_thread_activity *t = &a->threads[thread];
-    enum snd_doing              now = SND_NOTHING;
-
-    for (enum snd_doing d = SND_COMPUTES; d < SND_DOINGS; d++)
-        if (t->open[d] > 0)
-            now = d;
-    if (t->doing != SND_NOTHING)
-        a->processes[process].threads[t->doing]--;
-    if (now != SND_NOTHING)
-        a->processes[process].threads[now]++;
+    p->threads[t->doing]--;
+    p->threads[now]++;
     t->doing = (uint8_t)now;
 }
 
-/* Hands over the time since the process's last change. */
-static void hand_over(struct snd_activity *a, uint32_t process, int64_t ns)
+/* A range of what it did has closed, the last one of its kind: by what is open yet. */
+static void fall_back(struct snd_process_activity *p, struct snd_thread_activity *t)
 {
-    struct snd_process_activity *p = &a->processes[process];
+    enum snd_doing now = t->doing;
 
+    while (now > SND_NOTHING && t->open[now] == 0)
+        now--;
+    turn_to(p, t, now);
+}
+
+static inline uint32_t number_of(const struct snd_activity *a, const struct snd_process_activity *p)
+{
+    return (uint32_t)(p - a->processes);
+}
+
+/* Hands over the time since the process's last change. */
+static void hand_over(struct snd_activity *a, struct snd_process_activity *p, int64_t ns)
+{
     if (!p->began) {
         p->began = true;
         p->first_ns = p->at_ns = ns;
     }
     if (ns <= p->at_ns)
         return;
-    a->stretch(a->user, process, p->threads, p->at_ns, ns);
+    a->stretch(a->user, number_of(a, p), p->threads, p->at_ns, ns);
     p->at_ns = ns;
 }
 
 /* The leaves under way that end until then end. */
-static void end_leaves(struct snd_activity *a, uint32_t process, int64_t ns)
+static void end_leaves(struct snd_activity *a, struct snd_process_activity *p, int64_t ns)
 {
-    struct snd_process_activity *p = &a->processes[process];
-
     while (p->ends != SONDE_NONE && a->threads[p->ends].end_ns <= ns) {
-        uint32_t                    thread = p->ends;
-        struct snd_thread_activity *t = &a->threads[thread];
+        struct snd_thread_activity *t = &a->threads[p->ends];
         p->ends = t->next_end;
-        hand_over(a, process, t->end_ns);
+        hand_over(a, p, t->end_ns);
         t->open[t->leaf]--;
-        change(a, thread, process);
+        fall_back(p, t);
     }
 }
 
 /* It was opened, and ends then, whatever other threads of the process do until then. */
-static void close_later(struct snd_activity *a, uint32_t thread, uint32_t process,
+static void close_later(struct snd_activity *a, struct snd_process_activity *p, uint32_t thread,
                         enum snd_doing does, int64_t end_ns)
 {
     struct snd_thread_activity *t = &a->threads[thread];
-    uint32_t                   *at = &a->processes[process].ends;
+    uint32_t                   *at = &p->ends;
 
     while (*at != SONDE_NONE && a->threads[*at].end_ns <= end_ns)
         at = &a->threads[*at].next_end;
@@ -168,79 +171,66 @@ static void close_later(struct snd_activity *a, uint32_t thread, uint32_t proces
 }
 
 /* A moment of the process at which nothing changes: the time up to it goes with what follows. */
-static inline void pass(struct snd_activity *a, uint32_t process, int64_t ns)
+static inline void pass(struct snd_activity *a, struct snd_process_activity *p, int64_t ns)
 {
-    struct snd_process_activity *p = &a->processes[process];
-
     if (!p->began)
-        hand_over(a, process, ns);
+        hand_over(a, p, ns);
     p->last_ns = ns > p->last_ns ? ns : p->last_ns;
 }
 
 /* Hands over what pass() has left. */
-static void catch_up(struct snd_activity *a, uint32_t process, int64_t ns)
+static void catch_up(struct snd_activity *a, struct snd_process_activity *p, int64_t ns)
 {
-    struct snd_process_activity *p = &a->processes[process];
-
     if (p->began)
-        hand_over(a, process, p->last_ns > ns ? p->last_ns : ns);
+        hand_over(a, p, p->last_ns > ns ? p->last_ns : ns);
 }
 
-static inline void settle(struct snd_activity *a, uint32_t process, int64_t ns)
+static inline void settle(struct snd_activity *a, struct snd_process_activity *p, int64_t ns)
 {
-    if (a->processes[process].ends != SONDE_NONE)
-        end_leaves(a, process, ns);
+    if (p->ends != SONDE_NONE)
+        end_leaves(a, p, ns);
 }
 
-static void open_range(struct snd_activity *a, uint32_t thread, uint32_t process,
-                       enum snd_doing does, int64_t ns)
+static inline void open_range(struct snd_activity *a, struct snd_process_activity *p,
+                              struct snd_thread_activity *t, enum snd_doing does, int64_t ns)
 {
-    struct snd_thread_activity *t = &a->threads[thread];
-
-    settle(a, process, ns);
+    settle(a, p, ns);
     t->open[does]++;
     if (does <= (enum snd_doing)t->doing) { /* most lie in one that does the same */
-        pass(a, process, ns);
+        pass(a, p, ns);
         return;
     }
-    hand_over(a, process, ns);
-    change(a, thread, process);
+    hand_over(a, p, ns);
+    turn_to(p, t, does);
 }
 
-static void close_range(struct snd_activity *a, uint32_t thread, uint32_t process,
-                        enum snd_doing does, int64_t ns)
+static inline void close_range(struct snd_activity *a, struct snd_process_activity *p,
+                               struct snd_thread_activity *t, enum snd_doing does, int64_t ns)
 {
-    struct snd_thread_activity *t = &a->threads[thread];
-
-    settle(a, process, ns);
+    settle(a, p, ns);
     if (does < (enum snd_doing)t->doing || t->open[does] > 1) {
         t->open[does]--;
-        pass(a, process, ns);
+        pass(a, p, ns);
         return;
     }
-    hand_over(a, process, ns);
+    hand_over(a, p, ns);
     t->open[does]--;
-    change(a, thread, process);
-}
-
-static void judge_range(struct snd_activity *a, struct snd_lane *lane, struct snd_open_range *open)
-{
-    a->processes[lane->process].fresh.lane = NULL;
-    open->mark = judge(a, &open->range);
-    open_range(a, lane->thread, lane->process, open->mark, open->range.start_ns);
+    fall_back(p, t);
 }
 
 /* What a range is, its attributes tell, which follow its begin: it is judged at the next event of its process. */
-static void judge_fresh(struct snd_activity *a, const struct snd_process_activity *p)
+static inline void judge_fresh(struct snd_activity *a, struct snd_process_activity *p)
 {
-    struct snd_lane *lane = p->fresh.lane;
+    const struct snd_lane *lane = p->fresh.lane;
 
     if (!lane)
         return;
-    uint32_t place = p->fresh.place;
-    while (lane->open[place].order != p->fresh.order)
-        place--; /* another thread has ended one around it */
-    judge_range(a, lane, &lane->open[place]);
+    struct snd_open_range *open = &lane->open[p->fresh.place];
+    while (open->order != p->fresh.order)
+        open--; /* another thread has ended one around it */
+    p->fresh.lane = NULL;
+    open->mark = judge(a, &open->range);
+    open_range(a, p, &a->threads[lane->thread], open->mark, open->range.start_ns);
 }
 
 /* ---------------------------------------------------------------------- the walk */
@@ -253,27 +243,31 @@ void snd_activity_open(struct snd_activity *a, struct snd_lane *lane, struct snd
     if (!p->is_rank)
         return;
     judge_fresh(a, p);
-    open->mark = NOT_JUDGED;
     p->fresh.lane = lane;
-    p->fresh.place = (uint32_t)(open - lane->open);
+    p->fresh.place = lane->depth - 1;
     p->fresh.order = open->order;
 }
 
 enum snd_doing snd_activity_close(struct snd_activity *a, struct snd_lane *lane,
                                   struct snd_open_range *open)
 {
-    const struct snd_range *r = &open->range;
+    struct snd_process_activity *p = &a->processes[lane->process];
+    struct snd_thread_activity  *t = &a->threads[lane->thread];
+    const struct snd_range      *r = &open->range;
 
-    if (!a->processes[lane->process].is_rank)
+    if (!p->is_rank)
         return SND_NOTHING;
-    if (open->mark == NOT_JUDGED)
-        judge_range(a, lane, open);
-    else
-        judge_fresh(a, &a->processes[lane->process]);
+    if (p->fresh.lane && p->fresh.order == open->order) {
+        p->fresh.lane = NULL;
+        open->mark = judge(a, r);
+        open_range(a, p, t, open->mark, r->start_ns);
+    } else {
+        judge_fresh(a, p);
+    }
     int64_t end_ns = snd_add(r->start_ns, r->total_ns);
     if (r->unfinished) /* its end may be earlier than that of one that ended before it */
-        catch_up(a, lane->process, end_ns);
-    close_range(a, lane->thread, lane->process, open->mark, end_ns);
+        catch_up(a, p, end_ns);
+    close_range(a, p, t, open->mark, end_ns);
     return open->mark;
 }
 
@@ -291,14 +285,15 @@ void snd_activity_leaf(struct snd_activity *a, const struct snd_lane *lane,
     if (!p->is_rank)
         return;
     judge_fresh(a, p);
-    settle(a, lane->process, leaf->start_ns);
-    pass(a, lane->process, leaf->start_ns);
-    if (does <= (enum snd_doing)a->threads[lane->thread].doing) {
-        pass(a, lane->process, leaf->end_ns);
+    settle(a, p, leaf->start_ns);
+    pass(a, p, leaf->start_ns);
+    struct snd_thread_activity *t = &a->threads[lane->thread];
+    if (does <= (enum snd_doing)t->doing) {
+        pass(a, p, leaf->end_ns);
         return;
     }
-    open_range(a, lane->thread, lane->process, does, leaf->start_ns);
-    close_later(a, lane->thread, lane->process, does, leaf->end_ns);
+    open_range(a, p, t, does, leaf->start_ns);
+    close_later(a, p, lane->thread, does, leaf->end_ns);
 }
 
 void snd_activity_step(struct snd_activity *a, uint32_t process, int64_t ns)
@@ -308,14 +303,14 @@ void snd_activity_step(struct snd_activity *a, uint32_t process, int64_t ns)
     if (!p->is_rank)
         return;
     judge_fresh(a, p);
-    settle(a, process, ns);
-    hand_over(a, process, ns);
+    settle(a, p, ns);
+    hand_over(a, p, ns);
 }
 
 void snd_activity_end(struct snd_activity *a)
 {
     for (uint32_t i = 0; i < a->trace->process_count; i++) {
-        settle(a, i, INT64_MAX);
-        catch_up(a, i, INT64_MIN);
+        settle(a, &a->processes[i], INT64_MAX);
+        catch_up(a, &a->processes[i], INT64_MIN);
     }
 }

@@ -44,8 +44,11 @@ struct maker {
     struct snd_map         spent_index;
     struct spent          *spent; /* own time of each name in each process */
     uint32_t               spent_count, spent_room;
-    uint32_t spent_recent[SPENT_RECENT]; /* of `spent`, plus one, by process and name */
-    uint32_t first_process;              /* whose steps are the blocks */
+    struct {
+        uint64_t key; /* process and name */
+        uint32_t at;  /* in `spent`, plus one */
+    } spent_recent[SPENT_RECENT];
+    uint32_t               first_process; /* whose steps are the blocks */
     struct snd_rank_memory memory;
     struct step_row       *step_rows; /* if they were asked for, in the order of their begin */
     uint32_t               step_count, step_room;
@@ -87,26 +90,35 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *op
     snd_activity_open(&m->activity, lane, open);
 }
 
-/* The entry of a name in a process, made if it is the first; SONDE_NONE: out of memory. */
-static uint32_t find_spent(struct maker *m, uint32_t process, uint32_t name)
+/* SONDE_NONE: out of memory. */
+static uint32_t look_up_spent(struct maker *m, uint32_t process, uint32_t name)
 {
     struct snd_key key = { process, name, 0 };
-    uint32_t      *recent = &m->spent_recent[(process * 31 + name) % SPENT_RECENT];
-    uint32_t       at = *recent - 1;
+    uint32_t       at;
 
-    if (*recent > 0 && m->spent[at].process == process && m->spent[at].name == name)
+    if (snd_map_get(&m->spent_index, key, &at))
         return at;
-    if (!snd_map_get(&m->spent_index, key, &at)) {
-        at = m->spent_count;
-        if (!snd_grow(&m->spent, &m->spent_room, at, sizeof *m->spent) ||
-            !snd_map_put(&m->spent_index, key, at)) {
-            m->failed = true;
-            return SONDE_NONE;
-        }
-        m->spent[m->spent_count++] = (struct spent){ process, name, 0 };
+    at = m->spent_count;
+    if (!snd_grow(&m->spent, &m->spent_room, at, sizeof *m->spent) ||
+        !snd_map_put(&m->spent_index, key, at)) {
+        m->failed = true;
+        return SONDE_NONE;
     }
-    *recent = at + 1;
+    m->spent[m->spent_count++] = (struct spent){ process, name, 0 };
     return at;
+}
+
+/* The entry of a name in a process, made if it is the first; SONDE_NONE: out of memory. */
+static inline uint32_t find_spent(struct maker *m, uint32_t process, uint32_t name)
+{
+    uint64_t key = SND_PAIR(process, name);
+    uint32_t recent = (process * 31 + name) % SPENT_RECENT;
+
+    if (m->spent_recent[recent].at == 0 || m->spent_recent[recent].key != key) {
+        m->spent_recent[recent].at = look_up_spent(m, process, name) + 1; /* SONDE_NONE: 0 */
+        m->spent_recent[recent].key = key;
+    }
+    return m->spent_recent[recent].at - 1;
 }
 
 static void add_spent(struct maker *m, uint32_t at, int64_t ns)

@@ -76,26 +76,27 @@ static bool is_compiled(const struct snd_text *name)
 /* What a name stands for; 0: nobody has asked yet. */
 enum meaning { MEANS_JUDGED = 1, MEANS_OPERATOR = 2, MEANS_COMPILED = 4 };
 
-static unsigned judge_name(struct sonde_summary *s, uint32_t number)
+static __attribute__((noinline)) uint8_t judge_name(const struct snd_text *name)
 {
-    const struct snd_text *name = &s->trace->names.items[number];
+    bool is_operator = snd_flops_is_operator((struct sonde_text){ name->bytes, name->length });
 
+    return (uint8_t)(MEANS_JUDGED | (is_operator ? MEANS_OPERATOR : 0) |
+                     (is_compiled(name) ? MEANS_COMPILED : 0));
+}
+
+static inline unsigned meaning_of(struct sonde_summary *s, uint32_t number)
+{
     if (s->meanings[number] == 0)
-        s->meanings[number] =
-            (uint8_t)(MEANS_JUDGED |
-                      (snd_flops_is_operator((struct sonde_text){ name->bytes, name->length })
-                           ? MEANS_OPERATOR
-                           : 0) |
-                      (is_compiled(name) ? MEANS_COMPILED : 0));
+        s->meanings[number] = judge_name(&s->trace->names.items[number]);
     return s->meanings[number];
 }
 
 /* An operator that computes, whose FLOPs are unknown. */
-static bool is_uncounted(struct sonde_summary *s, const struct snd_range *r)
+static inline bool is_uncounted(unsigned meaning, const struct snd_range *r)
 {
-    return !r->claimed && r->formula != SND_FLOPS_FOUND && r->formula != SND_FLOPS_NO_WORK &&
-           r->child_flops <= 0 && r->scope == SONDE_SCOPE_FUNCTION &&
-           judge_name(s, r->name) & MEANS_OPERATOR;
+    return (meaning & MEANS_OPERATOR) && r->formula != SND_FLOPS_FOUND &&
+           r->formula != SND_FLOPS_NO_WORK && r->scope == SONDE_SCOPE_FUNCTION && !r->claimed &&
+           r->child_flops <= 0;
 }
 
 /* Ranges that lie in no other may still overlap: what one has covered counts once. */
@@ -131,6 +132,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     const struct snd_range  *r = &range->range;
     struct sonde_thread_row *row = &s->threads[lane->thread];
     int64_t                  self_ns = snd_sub(r->total_ns, r->child_ns);
+    unsigned                 meaning = meaning_of(s, r->name);
 
     row->ranges++;
     if (r->is_async)
@@ -139,10 +141,10 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         add_busy(s, lane, r->start_ns, snd_add(r->start_ns, r->total_ns));
     s->self_ns = snd_add(s->self_ns, self_ns);
     s->has_shapes |= r->shapes != 0;
-    if (is_uncounted(s, r))
+    if (is_uncounted(meaning, r))
         s->uncounted[r->name] = snd_add(s->uncounted[r->name], self_ns);
-    note_compiled(s, lane, r->compiled != 0, judge_name(s, r->name) & MEANS_COMPILED,
-                  r->module != 0);
+    if (r->compiled != 0 || (meaning & MEANS_COMPILED))
+        note_compiled(s, lane, r->compiled != 0, meaning & MEANS_COMPILED, r->module != 0);
 }
 
 /* A kind of leaves is its name and what is asked of each: so many bits. */
@@ -151,12 +153,13 @@ enum { LEAF_UNCOUNTED = 1, LEAF_COMPILED = 2, LEAF_IS_RUN = 4, LEAF_HAS_MODULE =
 static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
 {
     struct sonde_summary *s = user;
+    unsigned              meaning = meaning_of(s, shared->name);
 
     (void)lane;
     s->has_shapes |= shared->shapes != 0;
-    return shared->name << LEAF_BITS | (is_uncounted(s, shared) ? LEAF_UNCOUNTED : 0) |
+    return shared->name << LEAF_BITS | (is_uncounted(meaning, shared) ? LEAF_UNCOUNTED : 0) |
            (shared->compiled != 0 ? LEAF_COMPILED : 0) |
-           (judge_name(s, shared->name) & MEANS_COMPILED ? LEAF_IS_RUN : 0) |
+           (meaning & MEANS_COMPILED ? LEAF_IS_RUN : 0) |
            (shared->module != 0 ? LEAF_HAS_MODULE : 0);
 }
 
@@ -166,7 +169,6 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
 {
     struct sonde_summary *s = user;
     int64_t               ns = snd_sub(leaf->end_ns, leaf->start_ns);
-    int64_t              *uncounted = &s->uncounted[kind >> LEAF_BITS];
 
     (void)known, (void)above;
     s->threads[lane->thread].ranges++;
@@ -174,7 +176,7 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
         add_busy(s, lane, leaf->start_ns, leaf->end_ns);
     s->self_ns = snd_add(s->self_ns, ns);
     if (kind & LEAF_UNCOUNTED)
-        *uncounted = snd_add(*uncounted, ns);
+        s->uncounted[kind >> LEAF_BITS] = snd_add(s->uncounted[kind >> LEAF_BITS], ns);
     if (kind & (LEAF_COMPILED | LEAF_IS_RUN))
         note_compiled(s, lane, kind & LEAF_COMPILED, kind & LEAF_IS_RUN, kind & LEAF_HAS_MODULE);
 }
