@@ -301,12 +301,46 @@ static void kernels_and_launches(void **state)
     snd_critical_free(no_host);
 }
 
+/* Attributes follow a begin: a person's range is the program's own code, and a collective need not have a collective's name. */
+static void ranges_are_what_their_attributes_say(void **state)
+{
+    struct snd_critical *c = NULL;
+    char                 command[300];
+
+    (void)state;
+    snprintf(command, sizeof command, "mkdir -p %s", scratch_path("job"));
+    assert_int_equal(system(command), 0);
+    struct rank r = make_rank(0);
+    uint32_t    named = synth_string(r.s, "forward"), meets = synth_string(r.s, "meets");
+    synth_begin(r.s, r.main, r.ns, named, 0);
+    synth_attr(r.s, r.main, SND_ATTR_SCOPE, SONDE_SCOPE_USER + 1);
+    r.ns += 30000;
+    run(&r, r.main, r.mm, 1, 40);
+    r.ns += 20000;
+    synth_end(r.s, r.main, r.ns);
+    synth_begin(r.s, r.main, r.ns, meets, 0);
+    synth_attr(r.s, r.main, SND_ATTR_SCOPE, 1);
+    say(&r, r.main, 0);
+    r.ns += 7000;
+    synth_end(r.s, r.main, r.ns);
+    synth_close(r.s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("job/rank0.sonde"));
+    assert_int_equal(snd_critical_make(trace, false, &c, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    assert_int_equal(c->count, 3);
+    assert_int_equal(find_row(c, 0, SND_PART_HOST, 0)->ns, 50000);
+    assert_int_equal(find_row(c, 0, SND_PART_OPERATOR, 0)->ns, 40000);
+    assert_int_equal(find_row(c, 0, SND_PART_COLLECTIVE, 0)->ns, 7000);
+    snd_critical_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(parts_of_the_path),
                                         cmocka_unit_test(shortened_as_said),
                                         cmocka_unit_test(steps_have_paths),
-                                        cmocka_unit_test(kernels_and_launches) };
+                                        cmocka_unit_test(kernels_and_launches),
+                                        cmocka_unit_test(ranges_are_what_their_attributes_say) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -34,6 +34,7 @@ struct thread_line {
     struct stretch   *stretches;
     struct open_part *open;
     uint32_t          count, room, depth, open_room;
+    bool              is_fresh; /* the innermost one is not judged yet */
 };
 
 /* A collective that all came to. */
@@ -166,20 +167,36 @@ static void see(struct path *p, uint32_t process, int64_t ns)
     line->end_ns = ns > line->end_ns ? ns : line->end_ns;
 }
 
+/* What a range is, its attributes tell, which follow its begin: it is judged at the next begin or end of its thread. */
+static void judge_fresh(struct path *p, struct snd_lane *lane, const struct snd_open_range *open)
+{
+    struct thread_line *line = &p->threads[lane->thread];
+
+    if (!line->is_fresh)
+        return;
+    struct open_part *part = &line->open[line->depth - 1];
+    for (uint32_t i = lane->depth; open->order != part->order && i > 0; i--)
+        open = &lane->open[i - 1];
+    line->is_fresh = false;
+    part->kind = (uint8_t)judge(p, &open->range);
+    change(p, lane, open->range.start_ns);
+    part->stretch = line->count > 0 ? line->count - 1 : 0;
+}
+
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *open)
 {
     struct path        *p = user;
     struct thread_line *line = &p->threads[lane->thread];
 
+    judge_fresh(p, lane, open);
     if (!snd_grow(&line->open, &line->open_room, line->depth, sizeof *line->open)) {
         p->failed = true;
         return;
     }
-    line->open[line->depth++] = (struct open_part){ open->order, open->range.name, 0,
-                                                    (uint8_t)judge(p, &open->range) };
+    line->open[line->depth++] = (struct open_part){ .order = open->order,
+                                                    .name = open->range.name };
+    line->is_fresh = true;
     see(p, lane->process, open->range.start_ns);
-    change(p, lane, open->range.start_ns);
-    line->open[line->depth - 1].stretch = line->count > 0 ? line->count - 1 : 0;
 }
 
 /* A call of a GPU's API: what it launched is found by it, and whether it waited. */
@@ -220,6 +237,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
     uint32_t            at = line->depth;
     int64_t             end_ns = snd_add(open->range.start_ns, open->range.total_ns);
 
+    judge_fresh(p, lane, open);
     while (at > 0 && line->open[at - 1].order != open->order)
         at--;
     if (at == 0)
