@@ -238,12 +238,23 @@ static bool put_together(struct snd_codec *codec, uint64_t *words, size_t room, 
 
 /* ----------------------------------------------------------------- packing */
 
+/* The least size that readers believe (SND_PACKED_RATIO_MAX). What packs to less is filled up. */
+static size_t least_size(size_t raw_bytes)
+{
+    return raw_bytes <= SND_PACKED_RATIO_FREE
+               ? 0
+               : (raw_bytes - SND_PACKED_RATIO_FREE + SND_PACKED_RATIO_MAX - 1) /
+                     SND_PACKED_RATIO_MAX;
+}
+
 /* Compresses the columns into the result, behind the head. */
 static enum sonde_status finish(struct snd_codec *codec, struct snd_packed_head head, int level,
                                 const uint8_t **out, size_t *size, struct sonde_error *err)
 {
     size_t at = sizeof head + head.columns * sizeof(struct snd_packed_column), room = at;
+    size_t least = least_size(head.raw_bytes);
 
+    room += least;
     for (uint32_t i = 0; i < head.columns; i++)
         room += ZSTD_compressBound(codec->columns[i].size);
     if (!make_room(&codec->result, room))
@@ -265,8 +276,10 @@ static enum sonde_status finish(struct snd_codec *codec, struct snd_packed_head 
         memcpy(result + sizeof head + i * sizeof entry, &entry, sizeof entry);
         at += packed;
     }
-    if (head.raw_bytes > SND_PACKED_RATIO_FREE + SND_PACKED_RATIO_MAX * at)
-        return snd_fail(err, SONDE_E_LIMIT, "a chunk packs to less than readers accept");
+    if (at < least) {
+        memset(result + at, 0, least - at);
+        at = least;
+    }
     *out = result;
     *size = at;
     return SONDE_OK;

@@ -64,8 +64,7 @@ void                          snd_codec_free(struct snd_codec *codec);
 
 /*
  * Packs whole events. The result is the codec's until its next call.
- * Errors: SONDE_E_ARGUMENT (not whole events, too many), SONDE_E_LIMIT (so regular that it
- *         would break SND_PACKED_RATIO_MAX: keep it unpacked), SONDE_E_NOMEM.
+ * Errors: SONDE_E_ARGUMENT (not whole events, too many), SONDE_E_NOMEM.
  */
 SND_CHECKED enum sonde_status snd_codec_pack_lane(struct snd_codec *codec, const uint64_t *words,
                                                   size_t count, int level, const uint8_t **out,

@@ -103,16 +103,36 @@ static void cut_events_are_refused(void **state)
                      SONDE_E_ARGUMENT);
 }
 
-/* What packs beyond the bound that readers accept is not packed at all. */
-static void too_regular_is_refused(void **state)
+/* What packs beyond the bound that readers accept is filled up to it, and no further. */
+static void the_most_regular_is_read(void **state)
 {
-    const uint8_t *packed;
-    size_t         size;
+    const uint8_t  *packed, *bytes;
+    const uint64_t *back;
+    size_t          size, count;
 
     for (size_t i = 0; i < WORDS_MAX; i++)
         words[i] = SND_WORD0(SND_EV_END, 77);
     assert_int_equal(snd_codec_pack_lane(*state, words, WORDS_MAX, 3, &packed, &size, NULL),
-                     SONDE_E_LIMIT);
+                     SONDE_OK);
+    size_t least = (sizeof words - SND_PACKED_RATIO_FREE + SND_PACKED_RATIO_MAX - 1) /
+                   SND_PACKED_RATIO_MAX;
+    assert_int_equal(size, least);
+    uint8_t *kept = malloc(size);
+    memcpy(kept, packed, size);
+    assert_int_equal(snd_codec_unpack_lane(*state, kept, size - 1, &back, &count, NULL),
+                     SONDE_E_FORMAT);
+    assert_int_equal(snd_codec_unpack_lane(*state, kept, size, &back, &count, NULL), SONDE_OK);
+    assert_int_equal(count, WORDS_MAX);
+    assert_memory_equal(back, words, sizeof words);
+    free(kept);
+    assert_int_equal(snd_codec_pack_bytes(*state, words, sizeof words, 3, &packed, &size, NULL),
+                     SONDE_OK);
+    assert_int_equal(size, least);
+    kept = malloc(size);
+    memcpy(kept, packed, size);
+    assert_int_equal(snd_codec_unpack_bytes(*state, kept, size, &bytes, &count, NULL), SONDE_OK);
+    assert_int_equal(count, sizeof words);
+    free(kept);
 }
 
 static void damage_is_no_crash(void **state)
@@ -209,7 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_come_back_small),    cmocka_unit_test(anything_comes_back),
-        cmocka_unit_test(cut_events_are_refused),    cmocka_unit_test(too_regular_is_refused),
+        cmocka_unit_test(cut_events_are_refused),    cmocka_unit_test(the_most_regular_is_read),
         cmocka_unit_test(damage_is_no_crash),        cmocka_unit_test(bytes_come_back),
         cmocka_unit_test(hostile_heads_are_refused),
     };

@@ -76,7 +76,7 @@ static void flush(struct snd_trace_out *out, bool is_lane)
     struct snd_trace_block *b = is_lane ? &out->events : &out->tables;
     const uint8_t          *packed = NULL;
     size_t                  size = 0;
-    enum sonde_status       status = SONDE_E_LIMIT;
+    enum sonde_status       status = SONDE_OK;
     struct sonde_error      err;
 
     if (b->count == 0 || out->status != SONDE_OK)
@@ -86,12 +86,12 @@ static void flush(struct snd_trace_out *out, bool is_lane)
                                                &size, &err)
                          : snd_codec_pack_bytes(out->codec, b->words, b->count * 8, out->level,
                                                 &packed, &size, &err);
-    if (status == SONDE_OK)
-        put_chunk(out, is_lane ? SND_CHUNK_PACKED_LANE : SND_CHUNK_PACKED_TABLE, packed, size);
-    else if (status == SONDE_E_LIMIT) /* it packs better than readers accept */
-        put_chunk(out, is_lane ? SND_CHUNK_LANE : SND_CHUNK_TABLE, b->words, b->count * 8);
-    else
+    if (status != SONDE_OK)
         fail(out, status, false, err.message);
+    else if (packed)
+        put_chunk(out, is_lane ? SND_CHUNK_PACKED_LANE : SND_CHUNK_PACKED_TABLE, packed, size);
+    else
+        put_chunk(out, is_lane ? SND_CHUNK_LANE : SND_CHUNK_TABLE, b->words, b->count * 8);
     b->count = 0;
 }
 

@@ -84,27 +84,25 @@ static enum sonde_status write_chunk(struct packer *p, uint16_t kind, const void
     return status;
 }
 
-/* Packs and writes the block; one that packs too well for readers stays as it is. */
+/* Packs and writes the block. */
 static enum sonde_status flush(struct packer *p, struct sonde_error *err)
 {
-    const uint8_t    *packed;
-    size_t            size;
+    const uint8_t    *packed = NULL;
+    size_t            size = 0;
     bool              is_lane = p->kind == SND_CHUNK_LANE;
-    enum sonde_status status;
+    enum sonde_status status = SONDE_OK;
 
     if (p->count == 0) /* a chunk without events may still tell of some that were lost */
         return p->lost ? write_chunk(p, p->kind, p->block, 0, err) : SONDE_OK;
-    if (p->stored)
-        status = SONDE_E_LIMIT;
-    else if (is_lane)
+    if (!p->stored && is_lane)
         status = snd_codec_pack_lane(p->codec, p->block, p->count, p->level, &packed, &size, err);
-    else
+    else if (!p->stored)
         status = snd_codec_pack_bytes(p->codec, p->block, p->count * 8, p->level, &packed, &size,
                                       err);
-    if (status == SONDE_OK)
+    if (status == SONDE_OK && packed)
         status = write_chunk(p, is_lane ? SND_CHUNK_PACKED_LANE : SND_CHUNK_PACKED_TABLE, packed,
                              size, err);
-    else if (status == SONDE_E_LIMIT)
+    else if (status == SONDE_OK)
         status = write_chunk(p, p->kind, p->block, p->count * 8, err);
     p->count = 0;
     return status;
