@@ -40,7 +40,8 @@ static struct snd_point find_middle(const struct snd_point *points, uint32_t cou
     return middle;
 }
 
-struct snd_line snd_line_through(const struct snd_point *points, uint32_t count, double *scratch)
+struct snd_line snd_line_through(const struct snd_point *points, uint32_t count, double steepest,
+                                 double *scratch)
 {
     struct snd_point middles[PARTS];
     uint32_t         parts = count < PARTS ? count : PARTS, slopes = 0;
@@ -56,7 +57,7 @@ struct snd_line snd_line_through(const struct snd_point *points, uint32_t count,
             if (middles[k].x > middles[i].x)
                 scratch[slopes++] = (middles[k].y - middles[i].y) / (middles[k].x - middles[i].x);
     if (count > 2)
-        line.slope = snd_value_at_share(scratch, slopes, 0.5);
+        line.slope = fmin(fmax(snd_value_at_share(scratch, slopes, 0.5), -steepest), steepest);
     for (uint32_t i = 0; i < count; i++)
         scratch[i] = points[i].y - line.slope * points[i].x;
     line.at = snd_value_at_share(scratch, count, 0.5);
@@ -130,9 +131,9 @@ static double find_end(const struct snd_gap *gap, double from, double to)
     return from;
 }
 
-bool snd_gap_find(struct snd_gap *gap, double steepest)
+bool snd_gap_find(struct snd_gap *gap, double flattest, double steepest)
 {
-    double from = -steepest, to = steepest;
+    double from = flattest, to = steepest;
 
     gap->low_count = thin_out(gap->low, gap->low_count, 1);
     gap->high_count = thin_out(gap->high, gap->high_count, -1);
@@ -146,7 +147,7 @@ bool snd_gap_find(struct snd_gap *gap, double steepest)
     double best = (from + to) / 2;
     if (!(find_room(gap, best) >= 0))
         return false;
-    gap->least = find_end(gap, best, -steepest);
+    gap->least = find_end(gap, best, flattest);
     gap->most = find_end(gap, best, steepest);
     return true;
 }

@@ -27,14 +27,15 @@ static inline double snd_line_y(struct snd_line line, double x)
 double snd_value_at_share(double *values, uint32_t count, double share);
 
 /*
- * Through the middle of the points, whatever a few of them say: the median of slopes between medians of parts. `scratch` has
- * room for SND_LINE_SCRATCH numbers, and two for each point.
+ * Through the middle of the points, whatever a few of them say: the median of slopes between medians of parts, at most `steepest`.
+ * `scratch` has room for SND_LINE_SCRATCH numbers, and two for each point.
  */
 #define SND_LINE_SCRATCH 1024u
-struct snd_line snd_line_through(const struct snd_point *points, uint32_t count, double *scratch);
+struct snd_line snd_line_through(const struct snd_point *points, uint32_t count, double steepest,
+                                 double *scratch);
 
 /*
- * The lines above all of `low` and below all of `high`, with at most `steepest`: between what they lie at each x that is
+ * The lines above all of `low` and below all of `high`, with slopes from `flattest` to `steepest`: between what they lie at each x that is
  * asked for. The points are put in order and thinned out to those that matter.
  */
 struct snd_gap {
@@ -43,7 +44,7 @@ struct snd_gap {
     double            least, most; /* slopes of such lines */
 };
 /* False: there is no such line. */
-bool snd_gap_find(struct snd_gap *gap, double steepest);
+bool snd_gap_find(struct snd_gap *gap, double flattest, double steepest);
 void snd_gap_at(const struct snd_gap *gap, double x, double *low, double *high);
 
 #endif

@@ -14,7 +14,8 @@
 #define SAMPLES_MAX 4096u  /* of what ranks of one host differ by */
 #define PIECE_LEAST 8u     /* collectives of a piece of a line */
 #define FEW 8u             /* with fewer collectives than that exits say nothing */
-#define STEEPEST 1e6       /* ns a second that one clock may be faster than another: 1,000 ppm */
+#define STEEPEST \
+    1e6 /* ns a second that one clock may be faster than another: 1,000 ppm. Exits that scatter show more */
 #define SPREAD_SHARE 0.9 /* of the times by which ranks of one host leave apart, so many are less */
 #define LEAST_NS 1e3     /* no clock is read better than that */
 #define NOISE_SHARE 0.95 /* of the exits, so many lie as near to the line */
@@ -421,7 +422,7 @@ static bool find_gap(const struct evidence *e, uint32_t from, uint32_t to, struc
         gap->low[i - from] = (struct snd_point){ low.x, low.y - snd_line_y(line, low.x) };
         gap->high[i - from] = (struct snd_point){ high.x, high.y - snd_line_y(line, high.x) };
     }
-    return snd_gap_find(gap, STEEPEST);
+    return snd_gap_find(gap, -STEEPEST - line.slope, STEEPEST - line.slope);
 }
 
 /* Moves an end of the line into what is certain, and states its error. */
@@ -466,7 +467,8 @@ static void add_piece(struct solver *s, uint32_t from, uint32_t to, struct snd_l
 /* In pieces, halved until each is a line; no deeper than there are halves of PIECE_LEAST. */
 static void find_pieces(struct solver *s, uint32_t from, uint32_t to)
 {
-    struct snd_line line = snd_line_through(s->seen.exits + from, to - from, s->seen.scratch);
+    struct snd_line line = snd_line_through(s->seen.exits + from, to - from, STEEPEST,
+                                            s->seen.scratch);
     struct snd_gap  gap;
     bool            is_certain = find_gap(&s->seen, from, to, line, &gap);
     uint32_t        middle = from + (to - from) / 2;
@@ -479,6 +481,7 @@ static void find_pieces(struct solver *s, uint32_t from, uint32_t to)
     add_piece(s, from, to, line, &gap, is_certain);
 }
 
+/* No further from the last one than two clocks turn, which an axis can be bent by (read/bend_axis.c): the rest is an error. */
 static bool add_knot(struct solver *s, double x, double y, double error_ns)
 {
     struct snd_host_clock *clock = &s->clocks->clocks[s->host];
@@ -487,6 +490,14 @@ static bool add_knot(struct solver *s, double x, double y, double error_ns)
 
     if (!snd_grow(&clock->knots, &clock->room, clock->count, sizeof *clock->knots))
         return false;
+    if (clock->count > 0) {
+        const struct snd_clock_knot *last = &clock->knots[clock->count - 1];
+        double                       passed = (double)snd_sub(knot.at_ns, last->at_ns) / 1e9;
+        double most = 2 * STEEPEST * fmax(passed, 0), turned = knot.offset_ns - last->offset_ns;
+        double kept = fmin(fmax(turned, -most), most);
+        knot.offset_ns = last->offset_ns + kept;
+        knot.error_ns += fabs(turned - kept);
+    }
     if (s->parent != s->clocks->reference)
         (void)snd_clock_offset(&s->clocks->clocks[s->parent],
                                snd_sub(snd_sub(knot.at_ns, clock->base_ns), whole_ns(y)), &before);
@@ -522,8 +533,8 @@ static void find_drift(const struct solver *s)
     clock->drift_error = 1e-4;
     if (e->count < FEW || span <= 0)
         return;
-    struct snd_line line = snd_line_through(e->exits, e->count, e->scratch);
-    clock->drift = fmax(fmin(line.slope, STEEPEST), -STEEPEST) / 1e9;
+    struct snd_line line = snd_line_through(e->exits, e->count, STEEPEST, e->scratch);
+    clock->drift = line.slope / 1e9;
     clock->drift_error = 2 * find_noise(e, 0, e->count, line) / span / 1e9;
 }
 
