@@ -4,6 +4,7 @@
  * Linked with --wrap for malloc, calloc and realloc.
  */
 #include <ftw.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "base/data/crc32c.h"
@@ -13,6 +14,7 @@
 #include "model/gpu/gpu.h"
 #include "model/gpu/kernels.h"
 #include "model/diff/diff.h"
+#include "model/ranks/host_clocks.h"
 #include "model/ranks/rank_times.h"
 #include "read/reader.h"
 #include "scratch.h"
@@ -205,6 +207,46 @@ static const char *write_job(void)
     return folder;
 }
 
+/* Two ranks on hosts of their own, whose clocks their collectives tell. */
+static const char *write_hosts(void)
+{
+    const char *folder = scratch_path("hosts");
+
+    assert_int_equal(mkdir(folder, 0700), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct synth_options options = {
+            .pid = 100 + i, .rank = i, .world_size = 2, .host = i ? "b" : "a", .boot_id = 1 + i
+        };
+        char          said[256];
+        struct synth *s = synth_new(scratch_path(i ? "hosts/1" : "hosts/0"), &options);
+        uint32_t      t = synth_thread(s, "main", 0);
+        snprintf(said, sizeof said, "{\"rank\": %u, \"world_size\": 2, \"job\": \"j\"}", i);
+        uint32_t queue = synth_queue(s, &(struct snd_queue_record){ SND_DEVICE(1, 0), 1, 7, 0 });
+        uint32_t work =
+            synth_work(s, &(struct snd_work_record){ .name = synth_string(s, "ncclDevKernel"),
+                                                     .kind = SND_WORK_KERNEL });
+        synth_meta(s, "job.rank", said);
+        snprintf(said, sizeof said,
+                 "{\"Collective name\": \"allreduce\", \"Group size\": 2, \"In msg nelems\": 10, "
+                 "\"Out msg nelems\": 10, \"Process Group Name\": \"0\", \"Rank\": %u, "
+                 "\"dtype\": \"Float\"}",
+                 i);
+        for (uint64_t n = 0; n < 40; n++) {
+            synth_begin(s, t, 1000000 * n + 500 * i, synth_string(s, "c10d::call"), 0);
+            synth_attr(s, t, SND_ATTR_SCOPE, 1);
+            synth_attr(s, t, SND_ATTR_COLLECTIVE, synth_string(s, said));
+            synth_attr(s, t, SND_ATTR_COLLECTIVE_SEQUENCE, n + 1);
+            synth_begin(s, t, 1000000 * n + 500 * i + 1, synth_string(s, "cudaLaunchKernel"), 0);
+            synth_attr(s, t, SND_ATTR_API, (uint32_t)n + 1);
+            synth_end(s, t, 1000000 * n + 500 * i + 2);
+            synth_end(s, t, 1000000 * n + 2000);
+            synth_device(s, t, 1000000 * n + 2100, work, queue, 900 + 10 * i, (uint32_t)n + 1, 0);
+        }
+        synth_close(s, true);
+    }
+    return folder;
+}
+
 /* ------------------------------------------------------------------ failing */
 
 /* Something done whose allocations may fail. */
@@ -354,6 +396,27 @@ static enum sonde_status use_ranks(void *trace)
     return status;
 }
 
+static enum sonde_status use_hosts(void *path)
+{
+    struct sonde_trace    *trace;
+    struct snd_rank_times *times;
+    enum sonde_status      status = sonde_trace_open(path, &trace, NULL);
+
+    if (status != SONDE_OK)
+        return status;
+    status = snd_host_clocks_align(trace, NULL);
+    if (status == SONDE_OK)
+        status = snd_rank_times_make(trace, true, &times, NULL);
+    if (status == SONDE_OK) {
+        assert_int_equal(trace->host_clocks->aligned, 2);
+        assert_true(trace->processes[0].scale.bend_count + trace->processes[1].scale.bend_count >
+                    0);
+        snd_rank_times_free(times);
+    }
+    sonde_trace_close(trace);
+    return status;
+}
+
 static enum sonde_status use_gpu(void *trace)
 {
     struct snd_gpu   *gpu;
@@ -414,6 +477,7 @@ static void models_survive(void **state)
     check_use(write_gpu(), use_kernels);
     check_use(write_gpu(), use_gpu);
     check_use(write_job(), use_ranks);
+    assert_true(fail_each(use_hosts, (void *)write_hosts()) > 100);
 }
 
 /* ----------------------------------------------------------------- its exports */
@@ -490,13 +554,11 @@ static enum sonde_status export_folder(void *on)
 }
 
 /*
- * Each allocation of an export fails once: it says so, or writes the same without. Then it succeeds: nothing of a failure is left
- * in the trace. Of the page, which makes thousands, some fail.
+ * Each allocation of an export fails once, or one of each `stride`: it says so, or writes the same without. Then it succeeds:
+ * nothing of a failure is left in the trace.
  */
-static void fail_export(const char *path, const char *format, use_fn *use, bool is_page)
+static void fail_export(const char *path, const char *format, use_fn *use, long stride)
 {
-    long stride = is_page ? 37 : 1;
-
     struct exported e = { .trace = scratch_open(path), .format = format };
     bool            reached = true;
 
@@ -532,11 +594,11 @@ static void exports_survive(void **state)
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         const char *path = paths[i];
         for (size_t n = 0; (info = sonde_exporter_info(n)) != NULL; n++) {
-            bool is_page = strcmp(info->name, "html") == 0;
+            long stride = strcmp(info->name, "html") == 0 ? 37 : 1; /* it makes thousands */
             if (sonde_exporter_is_folder(info->name))
-                fail_export(path, info->name, export_folder, false);
+                fail_export(path, info->name, export_folder, 1);
             else if (!info->missing)
-                fail_export(path, info->name, export_stream, is_page);
+                fail_export(path, info->name, export_stream, stride);
         }
     }
 }
@@ -556,13 +618,52 @@ static void views_survive(void **state)
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)
             if (strcmp(info->name, "asm") != 0) /* another program prints the most of it */
-                fail_export(paths[i], info->name, report, false);
+                fail_export(paths[i], info->name, report, 1);
     const char *heap = write_heap();
     for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)
         if (strncmp(info->name, "heap", 4) == 0 || strcmp(info->name, "advice") == 0)
-            fail_export(heap, info->name, report, false);
+            fail_export(heap, info->name, report, 1);
     assert_true(make_case("range_counters", scratch_path("counted ranges"), USUAL_N));
-    fail_export(scratch_path("counted ranges"), "range-counters", report, false);
+    fail_export(scratch_path("counted ranges"), "range-counters", report, 1);
+}
+
+/* Of how many allocations one fails, so that a view of a trace is tried some hundred times at most. */
+static long find_stride(const char *path, const char *view)
+{
+    const long      most = 100, many = LONG_MAX / 2;
+    struct exported e = { .trace = scratch_open(path), .format = view };
+
+    allocations_left = many;
+    (void)report(&e);
+    long made = many - allocations_left;
+    allocations_left = -1;
+    sonde_trace_close(e.trace);
+    return made / most + 1;
+}
+
+/* A source that does not fit in memory is not shown: no trace of lines is among them. */
+static void views_of_all_kinds_survive(void **state)
+{
+    static const char *const      cases[] = { "job",          "job_gpu",
+                                              "mixed",        "native",
+                                              "calls",        "gpu_memory",
+                                              "gpu_idle",     "gpu_overlap",
+                                              "stacks",       "op_details",
+                                              "advice",       "tensors",
+                                              "roofline",     "samples_children",
+                                              "run_counters", "function_counters",
+                                              "graph",        "losses" };
+    const struct sonde_view_info *info;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s", scratch_path(cases[i]));
+        assert_true(make_case(cases[i], path, USUAL_N));
+        for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)
+            if (strcmp(info->name, "asm") != 0)
+                fail_export(path, info->name, report, find_stride(path, info->name));
+    }
 }
 
 /* ---------------------------------------------------------------- its file */
@@ -643,7 +744,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_survives), cmocka_unit_test(models_survive),
         cmocka_unit_test(packing_survives), cmocka_unit_test(exports_survive),
-        cmocka_unit_test(views_survive),
+        cmocka_unit_test(views_survive),    cmocka_unit_test(views_of_all_kinds_survive),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
