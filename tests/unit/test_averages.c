@@ -620,6 +620,31 @@ static void each_of_what_few_have_is_kept(void **state)
     }
 }
 
+/* Of works that begin and end together, on streams of their own, the first has the first row. */
+static void works_that_run_together_are_in_order(void **state)
+{
+    struct synth *s = synth_new(scratch_path("together"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), works[2];
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++)
+        works[i] = synth_work(s, &(struct snd_work_record){ .name = synth_string(s, i ? "b" : "a"),
+                                                            .kind = SND_WORK_KERNEL });
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t queue = synth_queue(s,
+                                     &(struct snd_queue_record){ SND_DEVICE(1, 0), 1, 7 + i, 0 });
+        synth_device(s, t, 100, works[i % 2], queue, 50, 0, 0);
+    }
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("together"));
+    struct sonde_averages *r = average(trace, 0);
+    assert_int_equal(sonde_averages_count(r), 2);
+    assert_true(text_is(sonde_averages_row(r, 0)->name, "a"));
+    assert_true(text_is(sonde_averages_row(r, 1)->name, "b"));
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -637,6 +662,7 @@ int main(void)
         cmocka_unit_test(ends_by_key),
         cmocka_unit_test(spans_are_ranges),
         cmocka_unit_test(steps_are_one_row),
+        cmocka_unit_test(works_that_run_together_are_in_order),
         cmocka_unit_test(each_of_what_few_have_is_kept),
         cmocka_unit_test(depth_is_bounded),
     };

@@ -2,6 +2,7 @@
 /* view/diff/diff_conditions.c: what `--fail-if` takes, and of which rows it holds. */
 #include "view/diff/diff_conditions.h"
 
+#include "model/diff/diff.h"
 #include "scratch.h"
 
 static struct snd_conditions parse(const char *text)
@@ -121,10 +122,64 @@ static void amounts_count_where_every_run_has_the_change(void **state)
     assert_true(holds("memory<-1000%", &frees) && !holds("count>0%", &frees));
 }
 
+/* A row whose name changed is the one after its predecessor's partner; the first needs none. Others are new. */
+static void rows_are_matched_by_their_place(void **state)
+{
+    static const char *const of_a[] = { "first", "same", "old", "gone" };
+    static const char *const of_b[] = { "1st", "same", "new", "more", "else" };
+    struct snd_diff_item     items[2][5] = { 0 };
+    struct snd_diff_run      runs[2] = { { .items = items[0], .count = 4 },
+                                         { .items = items[1], .count = 5 } };
+    struct snd_diff_side     a = { 0 }, b = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < 5; i++) {
+        items[0][i].key = (struct sonde_text){ i < 4 ? of_a[i] : "", i < 4 ? strlen(of_a[i]) : 0 };
+        items[1][i].key = (struct sonde_text){ of_b[i], strlen(of_b[i]) };
+        items[0][i].all.count = 3;
+        items[1][i].all.count = i == 3 ? 4 : 3; /* called more often: another row */
+    }
+    assert_true(snd_diff_side_fill(&a, &runs[0], 1) && snd_diff_side_fill(&b, &runs[1], 1));
+    assert_true(snd_diff_match(&a, &b, true));
+    const uint32_t partners[] = { 1, 2, 3, 0, 0 };
+    for (size_t j = 0; j < 5; j++) {
+        assert_int_equal(b.lines[j].partner, partners[j]);
+        assert_int_equal(b.lines[j].by_place, j == 0 || j == 2);
+        if (j < 4)
+            assert_int_equal(a.lines[j].partner, partners[j]);
+    }
+    snd_diff_side_release(&a);
+    snd_diff_side_release(&b);
+
+    /* The second after the first's partner, and one after a row that has none. */
+    struct snd_diff_item next[2][3] = { 0 };
+    const char *const    names[2][3] = { { "same", "old", "last" }, { "same", "new", "end" } };
+    for (size_t side = 0; side < 2; side++)
+        for (size_t i = 0; i < 3; i++) {
+            next[side][i].key = (struct sonde_text){ names[side][i], strlen(names[side][i]) };
+            next[side][i].all.count = side == 1 && i == 1 ? 7 : 3;
+        }
+    for (unsigned same = 0; same < 2; same++) {
+        if (same)
+            next[1][1].all.count = 3;
+        a = b = (struct snd_diff_side){ 0 };
+        runs[0] = (struct snd_diff_run){ .items = next[0], .count = 3 };
+        runs[1] = (struct snd_diff_run){ .items = next[1], .count = 3 };
+        assert_true(snd_diff_side_fill(&a, &runs[0], 1) && snd_diff_side_fill(&b, &runs[1], 1));
+        assert_true(snd_diff_match(&a, &b, true));
+        assert_int_equal(b.lines[0].partner, 1);
+        assert_int_equal(b.lines[1].partner, same ? 2 : 0);
+        assert_int_equal(b.lines[2].partner, same ? 3 : 0);
+        snd_diff_side_release(&a);
+        snd_diff_side_release(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_parsed),
+        cmocka_unit_test(rows_are_matched_by_their_place),
         cmocka_unit_test(times_count_where_they_differ_by_more_than_noise),
         cmocka_unit_test(the_whole_has_a_time),
         cmocka_unit_test(amounts_count_where_every_run_has_the_change),

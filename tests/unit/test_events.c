@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of events: torch's order, folding, families, and its table. */
 #include "format/layout.h"
+#include "model/events/event_rows.h"
 #include "model/torch_stacks.h"
 #include "scratch.h"
 #include "sonde/export.h"
@@ -733,10 +734,48 @@ static void exports_of_calls_in_one_piece(void **state)
     }
 }
 
+/* A packed trace has more rows than its bytes tell: what was written stays, and what follows is empty. */
+static void rows_grow(void **state)
+{
+    struct synth         *s = synth_new(scratch_path("small"), NULL);
+    struct snd_event_rows rows;
+
+    (void)state;
+    synth_thread(s, "main", 0);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("small"));
+    assert_true(snd_rows_reserve(&rows, trace));
+    uint32_t room = rows.room;
+    assert_true(room > 16);
+    for (uint32_t i = 0; i < room; i++) {
+        rows.start_ns[i] = i + 1, rows.end_ns[i] = i + 2, rows.self_ns[i] = i + 3;
+        rows.sequence[i] = i + 4, rows.parent[i] = (int32_t)i + 5, rows.thread[i] = i + 6;
+        rows.kind[i] = i + 7, rows.extra[i] = i + 8;
+    }
+    rows.count = room;
+    assert_true(snd_rows_grow(&rows));
+    assert_int_equal(rows.room, 2 * room);
+    assert_int_equal(rows.count, room);
+    for (uint32_t i = 0; i < 2 * room; i++) {
+        uint32_t n = i < room ? i : 0, there = i < room;
+        assert_int_equal(rows.start_ns[i], there * (n + 1));
+        assert_int_equal(rows.end_ns[i], there * (n + 2));
+        assert_int_equal(rows.self_ns[i], there * (n + 3));
+        assert_int_equal(rows.sequence[i], there * (n + 4));
+        assert_int_equal(rows.parent[i], there * (n + 5));
+        assert_int_equal(rows.thread[i], there * (n + 6));
+        assert_int_equal(rows.kind[i], there * (n + 7));
+        assert_int_equal(rows.extra[i], there * (n + 8));
+    }
+    snd_rows_release(&rows);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_torchs_order),
+        cmocka_unit_test(rows_grow),
         cmocka_unit_test(python_functions),
         cmocka_unit_test(numbers_of_modules),
         cmocka_unit_test(memory_of_functions),

@@ -51,10 +51,25 @@ static void names_lose_their_types(void **state)
     }
 }
 
+/* What is before an empty name is not looked at. */
+static void an_empty_name_has_nothing_before_it(void **state)
+{
+    char             *bytes = malloc(1);
+    struct sonde_text name = { bytes, 0 };
+
+    (void)state;
+    assert_non_null(bytes);
+    struct sonde_text short_name = snd_native_name(name);
+    assert_ptr_equal(short_name.bytes, name.bytes);
+    assert_int_equal(short_name.length, 0);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_lose_their_types),
+        cmocka_unit_test(an_empty_name_has_nothing_before_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

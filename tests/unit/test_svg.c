@@ -154,6 +154,26 @@ static void one_process_is_drawn(void **state)
     }
 }
 
+/* Ranges that took no time are drawn all the same, rather than a process without any. */
+static void ranges_without_length_are_ranges(void **state)
+{
+    const char *folder = scratch_path("no length");
+
+    (void)state;
+    assert_int_equal(mkdir(folder, 0700), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct synth_options options = { .pid = 100 + i };
+        struct synth *s = synth_new(scratch_path(i ? "no length/1" : "no length/0"), &options);
+        uint32_t      t = synth_thread(s, "main", 0);
+        if (i == 1)
+            synth_span(s, t, 1000, synth_string(s, "instant"), 0);
+        synth_close(s, true);
+    }
+    struct sonde_buffer text = draw(folder);
+    assert_true(has(&text, "instant"));
+    sonde_buffer_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +181,7 @@ int main(void)
         cmocka_unit_test(the_busiest_threads_are_drawn),
         cmocka_unit_test(the_outer_depths_are_drawn),
         cmocka_unit_test(one_process_is_drawn),
+        cmocka_unit_test(ranges_without_length_are_ranges),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
