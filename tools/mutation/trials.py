@@ -111,6 +111,7 @@ class Knowledge:
             self.kept.update(source=source, trials={})
         left = [trial for trial in trials if self.kept["trials"].get(trial.name, {}).get("digest") != trial.digest()]
         say(f"{len(trials)} tests, of which {len(left)} run unchanged first")
+        left.sort(key=lambda trial: trial.kind != "e2e")  # those that take longest begin first
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             for trial, facts in zip(left, pool.map(lambda trial: self.learn_one(trial, build), left)):
                 if not facts["passes"]:  # once more: a busy machine makes some too slow
