@@ -57,8 +57,6 @@ static struct sonde_text find_text(struct texts *t, int kind, uint32_t process, 
             return (struct sonde_text){ "", 0 };
         }
     }
-    if (at >= t->items.count)
-        return (struct sonde_text){ "", 0 };
     return (struct sonde_text){ t->items.items[at].bytes, t->items.items[at].length };
 }
 
