@@ -90,6 +90,19 @@ struct content {
     bool                         no_source;
 };
 
+/* Makes a model that the page needs, so that the advice is there after the same walk. */
+static enum sonde_status read_advice(struct sonde_trace *trace, struct snd_advisor *advisor,
+                                     struct sonde_error *err)
+{
+    struct sonde_tree *tree;
+    enum sonde_status  st = sonde_tree_new(trace, false, &tree, err);
+
+    if (st != SONDE_OK)
+        return st;
+    sonde_tree_free(tree); /* it is kept */
+    return snd_advisor_finish(advisor, err);
+}
+
 static enum sonde_status put_sections(const struct content *content, const struct sonde_sink *sink,
                                       bool apart, struct sonde_error *err)
 {
@@ -116,7 +129,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
     if (st == SONDE_OK && !page.failed)
         st = snd_html_memory(&page, err);
     if (st == SONDE_OK && !page.failed)
-        st = snd_advisor_finish(advisor, err);
+        st = read_advice(content->trace, advisor, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_trees(&page, err);
     if (st == SONDE_OK && !page.failed && (page.content & SND_HAS_HEAP))

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/data/sort.h"
+#include "model/kept.h"
 #include "read/said/trace_metadata.h"
 
 /* ----------------------------------------------------------------- counters */
@@ -184,12 +185,18 @@ static enum sonde_status fill(struct sonde_functions *f, struct sonde_error *err
     return st;
 }
 
+static void free_functions(void *functions)
+{
+    sonde_functions_free(functions);
+}
+
 enum sonde_status sonde_functions_new(struct sonde_trace *trace, struct sonde_functions **out,
                                       struct sonde_error *err)
 {
+    *out = snd_kept_lend(trace, free_functions, 0);
+    if (*out)
+        return SONDE_OK;
     struct sonde_functions *f = calloc(1, sizeof *f);
-
-    *out = NULL;
     if (!f)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the functions");
     f->trace = trace;
@@ -197,16 +204,18 @@ enum sonde_status sonde_functions_new(struct sonde_trace *trace, struct sonde_fu
     snd_map_release(&f->by_place);
     snd_map_release(&f->by_frame);
     snd_map_release(&f->by_pair);
-    if (st == SONDE_OK)
+    if (st == SONDE_OK) {
+        snd_kept_add(trace, free_functions, 0, f);
         *out = f;
-    else
+    } else {
         sonde_functions_free(f);
+    }
     return st;
 }
 
 void sonde_functions_free(struct sonde_functions *f)
 {
-    if (!f)
+    if (!f || snd_kept_return(f->trace, f))
         return;
     free(f->rows);
     free(f->calls);

@@ -12,6 +12,7 @@
 
 #include "model/ranges/assembly.h"
 #include "model/python/counted_functions.h"
+#include "read/walk/kinds.h"
 
 #define RESUMED ((uint64_t)1 << 32)
 
@@ -170,8 +171,8 @@ static enum sonde_status read_ranges(struct reading *r, struct sonde_error *err)
     return st;
 }
 
-/* Whether there is a process without tallies that has anything but those. */
-static bool has_ranges(const struct sonde_functions *f, const bool *counted)
+/* Whether there is a process without tallies that has frames: those of samples and marks, too. */
+static bool has_frames(const struct sonde_functions *f, const bool *counted)
 {
     for (uint32_t p = 0; p < f->trace->process_count; p++)
         if (!counted[p] && f->trace->processes[p].tables.frame_count > 0)
@@ -182,7 +183,11 @@ static bool has_ranges(const struct sonde_functions *f, const bool *counted)
 enum sonde_status snd_functions_from_ranges(struct sonde_functions *f, const bool *counted,
                                             struct sonde_error *err)
 {
-    struct reading r = { .f = f, .counted = counted };
+    struct reading          r = { .f = f, .counted = counted };
+    const struct snd_kinds *kinds;
 
-    return has_ranges(f, counted) ? read_ranges(&r, err) : SONDE_OK;
+    if (!has_frames(f, counted))
+        return SONDE_OK;
+    enum sonde_status st = snd_trace_kinds(f->trace, &kinds, err);
+    return st == SONDE_OK && kinds->attrs[SND_ATTR_FRAME] ? read_ranges(&r, err) : st;
 }
