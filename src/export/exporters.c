@@ -172,7 +172,7 @@ static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_t
     struct snd_out out;
 
     snd_out_init(&out, sink);
-    snd_out_apart(&out, apart);
+    snd_out_apart(&out, apart ? SND_AHEAD_FEW : 0);
     return snd_out_end(&out, write_any(exporter, trace, options, &out, err), err);
 }
 

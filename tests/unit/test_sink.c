@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/files/behind_sink.h"
@@ -230,12 +232,17 @@ struct course {
     struct snd_out      out;
 };
 
-static void begin_apart(struct course *course, size_t room)
+static void begin_ahead(struct course *course, size_t room, size_t ahead)
 {
     *course = (struct course){ .sum = { .room = room } };
     course->sink = (struct sonde_sink){ write_there, &course->sum };
     snd_out_init(&course->out, &course->sink);
-    snd_out_apart(&course->out, true);
+    snd_out_apart(&course->out, ahead);
+}
+
+static void begin_apart(struct course *course, size_t room)
+{
+    begin_ahead(course, room, SND_AHEAD_FEW);
 }
 
 static void release(struct course *course)
@@ -306,6 +313,57 @@ static void a_failure_of_another_thread_is_reported(void **state)
     }
 }
 
+/* A sink whose first write by another thread lasts until `enough` is put meanwhile, or nothing for some rounds. */
+struct slow {
+    atomic_size_t put;
+    size_t        enough, rounds, put_meanwhile;
+};
+
+static bool write_slowly(void *user, const void *data, size_t length)
+{
+    struct slow *slow = user;
+    size_t       before = 0;
+
+    (void)data, (void)length;
+    if (slow->put == 0 || slow->put_meanwhile > 0)
+        return true;
+    for (size_t still = 0; slow->put < slow->enough && still < slow->rounds; still++) {
+        if (slow->put != before)
+            still = 0;
+        before = slow->put;
+        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    }
+    slow->put_meanwhile = slow->put;
+    return true;
+}
+
+static size_t put_while_it_writes(size_t ahead, struct slow slow)
+{
+    static const char piece[4096] = { 0 };
+    struct sonde_sink sink = { write_slowly, &slow };
+    struct snd_out    out;
+
+    snd_out_init(&out, &sink);
+    snd_out_apart(&out, ahead);
+    for (size_t put = 0; put < 40 * SND_BEHIND_BYTES; put += sizeof piece) {
+        snd_out_put(&out, piece, sizeof piece);
+        if (out.behind)
+            slow.put += sizeof piece;
+    }
+    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+    return slow.put_meanwhile;
+}
+
+static void as_many_bytes_wait_as_may(void **state)
+{
+    const size_t enough = 30 * SND_BEHIND_BYTES, few = 8 * SND_BEHIND_BYTES;
+
+    (void)state;
+    assert_true(put_while_it_writes(2 * enough, (struct slow){ 0, enough, 1000, 0 }) >= enough);
+    assert_in_range(put_while_it_writes(few, (struct slow){ 0, enough, 10, 0 }), 1,
+                    few + SND_BEHIND_BYTES);
+}
+
 static void what_is_of_no_use_ends_the_thread(void **state)
 {
     struct course course;
@@ -333,6 +391,7 @@ int main(void)
         cmocka_unit_test(another_thread_writes_the_same),
         cmocka_unit_test(few_bytes_are_written_at_once),
         cmocka_unit_test(a_failure_of_another_thread_is_reported),
+        cmocka_unit_test(as_many_bytes_wait_as_may),
         cmocka_unit_test(what_is_of_no_use_ends_the_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,41 +6,46 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define BLOCKS 4u
+#define BLOCKS_LEAST 4u /* one is filled, one is written, and both threads have one to go on with */
+
+struct block {
+    struct block *next;
+    size_t        length;
+    char          bytes[SND_BEHIND_BYTES];
+};
 
 struct snd_behind {
     const struct sonde_sink *sink; /* borrowed */
     pthread_t                thread;
     pthread_mutex_t          lock; /* for all below but the blocks' bytes */
     pthread_cond_t           handed, written;
-    size_t                   lengths[BLOCKS];
-    size_t                   made, done; /* how many blocks were handed on, and written */
+    struct block            *filled;       /* who puts has it: not in the lists */
+    struct block            *first, *last; /* handed on, and not written yet */
+    struct block            *spare;
+    size_t                   count, most; /* blocks: there are, there may be */
     bool                     is_ending, failed;
     int                      os_error; /* why */
-    char                    *bytes;    /* owned: the blocks */
 };
 
-static char *block_at(const struct snd_behind *b, size_t number)
+/* Writes the first block, without the lock. */
+static void write_first(struct snd_behind *b)
 {
-    return b->bytes + number % BLOCKS * SND_BEHIND_BYTES;
-}
+    struct block *block = b->first;
 
-/* Writes a block, without the lock. */
-static void write_block(struct snd_behind *b, size_t number)
-{
-    size_t length = b->lengths[number % BLOCKS];
-
-    if (b->failed || length == 0)
-        return;
-    pthread_mutex_unlock(&b->lock);
-    errno = 0;
-    bool good = b->sink->write(b->sink->user, block_at(b, number), length);
-    int  os_error = errno;
-    pthread_mutex_lock(&b->lock);
-    if (!good) {
-        b->failed = true;
-        b->os_error = os_error;
+    if (!b->failed && block->length > 0) {
+        pthread_mutex_unlock(&b->lock);
+        errno = 0;
+        bool good = b->sink->write(b->sink->user, block->bytes, block->length);
+        int  os_error = errno;
+        pthread_mutex_lock(&b->lock);
+        if (!good) {
+            b->failed = true;
+            b->os_error = os_error;
+        }
     }
+    b->first = block->next;
+    block->next = b->spare;
+    b->spare = block;
 }
 
 static void *write_blocks(void *user)
@@ -49,16 +54,28 @@ static void *write_blocks(void *user)
 
     pthread_mutex_lock(&b->lock);
     for (;;) {
-        while (b->done == b->made && !b->is_ending)
+        while (!b->first && !b->is_ending)
             pthread_cond_wait(&b->handed, &b->lock);
-        if (b->done == b->made)
+        if (!b->first)
             break;
-        write_block(b, b->done);
-        b->done++;
+        write_first(b);
         pthread_cond_signal(&b->written);
     }
     pthread_mutex_unlock(&b->lock);
     return NULL;
+}
+
+/* The one that was written last, whose bytes are still in the cache; else a new one. NULL: there may be no more now. */
+static struct block *take_block(struct snd_behind *b)
+{
+    struct block *block = b->spare;
+
+    if (block) {
+        b->spare = block->next;
+    } else if (b->count < b->most && (block = malloc(sizeof *block)) != NULL) {
+        b->count++;
+    }
+    return block;
 }
 
 /* The program's handlers stay with its own threads; a pipe that nobody reads ends it as it would have. */
@@ -74,27 +91,39 @@ static bool start_thread(struct snd_behind *b)
     return failed == 0;
 }
 
+static void free_blocks(struct block *block)
+{
+    while (block) {
+        struct block *next = block->next;
+        free(block);
+        block = next;
+    }
+}
+
 static void release(struct snd_behind *b)
 {
     pthread_cond_destroy(&b->handed);
     pthread_cond_destroy(&b->written);
     pthread_mutex_destroy(&b->lock);
-    free(b->bytes);
+    free_blocks(b->spare);
+    free(b->filled);
     free(b);
 }
 
-struct snd_behind *snd_behind_new(const struct sonde_sink *sink)
+struct snd_behind *snd_behind_new(const struct sonde_sink *sink, size_t ahead)
 {
     struct snd_behind *b = calloc(1, sizeof *b);
+    size_t             blocks = ahead / SND_BEHIND_BYTES;
 
     if (!b)
         return NULL;
     b->sink = sink;
+    b->most = blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST;
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->handed, NULL);
     pthread_cond_init(&b->written, NULL);
-    b->bytes = malloc(BLOCKS * SND_BEHIND_BYTES);
-    if (!b->bytes || !start_thread(b)) {
+    b->filled = take_block(b);
+    if (!b->filled || !start_thread(b)) {
         release(b);
         return NULL;
     }
@@ -103,20 +132,26 @@ struct snd_behind *snd_behind_new(const struct sonde_sink *sink)
 
 char *snd_behind_block(const struct snd_behind *b)
 {
-    return block_at(b, b->made);
+    return b->filled->bytes;
 }
 
 char *snd_behind_next(struct snd_behind *b, size_t length)
 {
+    struct block *next;
+
     pthread_mutex_lock(&b->lock);
-    b->lengths[b->made++ % BLOCKS] = length;
+    b->filled->length = length;
+    b->filled->next = NULL;
+    *(b->first ? &b->last->next : &b->first) = b->filled;
+    b->last = b->filled;
     pthread_cond_signal(&b->handed);
-    while (b->made - b->done == BLOCKS)
+    while ((next = take_block(b)) == NULL) /* one will be written: there are some */
         pthread_cond_wait(&b->written, &b->lock);
+    b->filled = next;
     bool good = !b->failed;
     errno = b->os_error;
     pthread_mutex_unlock(&b->lock);
-    return good ? block_at(b, b->made) : NULL;
+    return good ? next->bytes : NULL;
 }
 
 bool snd_behind_end(struct snd_behind *b)

@@ -21,8 +21,11 @@
 
 struct snd_behind;
 
-/* NULL: there is no memory, or no thread to be had. `sink` is used until the end. */
-struct snd_behind *snd_behind_new(const struct sonde_sink *sink);
+/*
+ * Up to `ahead` bytes wait to be written, and take memory only while they do. NULL: there is no memory, or no thread
+ * to be had. `sink` is used until the end.
+ */
+struct snd_behind *snd_behind_new(const struct sonde_sink *sink, size_t ahead);
 char              *snd_behind_block(const struct snd_behind *behind);
 /* Hands on the block with so many bytes; returns the next. NULL, with errno: a write has failed. */
 char *snd_behind_next(struct snd_behind *behind, size_t length);

@@ -86,14 +86,14 @@ void snd_out_init(struct snd_out *out, const struct sonde_sink *sink)
     out->failed = false;
     out->os_error = 0;
     out->flushes = 0;
-    out->is_apart = false;
+    out->ahead = 0;
     out->behind = NULL;
     use(out, out->own, sizeof out->own);
 }
 
-void snd_out_apart(struct snd_out *out, bool apart)
+void snd_out_apart(struct snd_out *out, size_t ahead)
 {
-    out->is_apart = apart;
+    out->ahead = ahead;
 }
 
 static void push(struct snd_out *out, const void *data, size_t length)
@@ -107,7 +107,7 @@ static void push(struct snd_out *out, const void *data, size_t length)
 
 static void begin_behind(struct snd_out *out)
 {
-    out->behind = snd_behind_new(out->sink);
+    out->behind = snd_behind_new(out->sink, out->ahead);
     if (out->behind)
         use(out, snd_behind_block(out->behind), SND_BEHIND_BYTES);
 }
@@ -130,7 +130,7 @@ static void flush(struct snd_out *out)
     }
     push(out, out->bytes, (size_t)(out->at - out->bytes));
     out->at = out->bytes;
-    if (out->is_apart && out->flushes == BEHIND_AFTER && !out->failed)
+    if (out->ahead > 0 && out->flushes == BEHIND_AFTER && !out->failed)
         begin_behind(out);
 }
 

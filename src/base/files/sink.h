@@ -33,17 +33,18 @@ struct snd_out {
     bool                     failed;
     int                      os_error; /* why */
     uint64_t                 flushes;  /* how often `bytes` was handed on */
-    bool                     is_apart; /* see snd_out_apart() */
+    size_t                   ahead;    /* see snd_out_apart() */
     struct snd_behind       *behind;   /* owned; NULL: none, or not yet */
     char                     own[SND_OUT_BYTES];
 };
 
 void snd_out_init(struct snd_out *out, const struct sonde_sink *sink);
 /*
- * If `apart`, another thread writes to the sink once there is much, while this one goes on. For sinks that do not mind:
- * snd_sink_is_fd(). Then snd_out_finish() or snd_out_end() must follow.
+ * If `ahead` is not 0, another thread writes to the sink once there is much, while this one goes on: until so many bytes
+ * wait. For sinks that do not mind: snd_sink_is_fd(). Then snd_out_finish() or snd_out_end() must follow.
  */
-void snd_out_apart(struct snd_out *out, bool apart);
+void snd_out_apart(struct snd_out *out, size_t ahead);
+#define SND_AHEAD_FEW ((size_t)1 << 20) /* for who makes its bytes as fast all the time */
 /* Where the buffer is full: snd_out_put's slow path. */
 void snd_out_overflow(struct snd_out *out, const void *data, size_t length);
 

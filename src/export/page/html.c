@@ -83,6 +83,12 @@ static void release(struct snd_html *page)
     free(page->is_torch);
 }
 
+/*
+ * What may wait to be compressed. Most of a page's bytes are made in the first walk, faster than they are compressed: that goes
+ * on while models are made of the walks that follow.
+ */
+#define AHEAD_BYTES ((size_t)128 << 20)
+
 /* What a page is made of. */
 struct content {
     struct sonde_trace          *trace;
@@ -116,7 +122,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
     enum sonde_status     st = snd_summary_begin(content->trace, &summary, err);
 
     snd_out_init(&out, sink);
-    snd_out_apart(&out, apart);
+    snd_out_apart(&out, apart ? AHEAD_BYTES : 0);
     snd_kept_begin(content->trace);
     page.failed = !prepare(&page);
     if (st ==
@@ -170,7 +176,7 @@ static enum sonde_status put_data(const struct content *content, struct snd_out 
         if (st != SONDE_OK)
             return st;
         struct sonde_sink inner = snd_gzip_sink(gzip);
-        st = put_sections(content, &inner, out->is_apart, err);
+        st = put_sections(content, &inner, out->ahead > 0, err);
         if (st == SONDE_OK)
             st = snd_gzip_finish(gzip, err);
         snd_gzip_free(gzip);
@@ -216,7 +222,7 @@ enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_ru
         return snd_fail(err, SONDE_E_ARGUMENT, "expected a trace of each side, got %zu and %zu",
                         a_runs, b_runs);
     snd_out_init(&out, sink);
-    snd_out_apart(&out, snd_sink_is_fd(sink));
+    snd_out_apart(&out, snd_sink_is_fd(sink) ? SND_AHEAD_FEW : 0);
     struct content content = { .trace = traces[a_runs],
                                .sides = &sides,
                                .no_source = used.no_source };
