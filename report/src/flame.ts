@@ -77,7 +77,7 @@ export class Flame implements Part {
     );
     const parts = part.active
       ? [false, true].map((samples) =>
-          treeOfPart(part.lanes, part.window, trace.head.texts.length, samples),
+          treeOfPart(part.lanes, part.window, samples ? part.samples : part.ranges, samples),
         )
       : [];
     this.sources = [

@@ -45,6 +45,7 @@ class Page {
     byId("program").textContent = title;
     document.title = title ? `${title}${trace.head.a ? ", compared" : ""} – sonde` : "sonde";
     this.makeNav();
+    this.chosen.prepare();
     window.addEventListener("hashchange", () => this.route());
     document.addEventListener("keydown", (event) => this.key(event));
     // In a notebook's frame a link would be relative to the notebook's address, not the page's.

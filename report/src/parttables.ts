@@ -5,7 +5,8 @@
  */
 import { FUNCTION, type Cell, type Column, type Table, type Trace, type View } from "./data";
 import type { Lane } from "./lanes";
-import { firstAfter, type Row, type Window } from "./rows";
+import { FOLDED, PATH_SHIFT, type Paths } from "./paths";
+import { firstAfter, type Window } from "./rows";
 import { ON_CPU } from "./samples";
 import type { Selection } from "./selection";
 
@@ -36,47 +37,76 @@ class ByName extends Map<number, Sums> {
   }
 }
 
+/** Of each name, by its number. */
+class SumsByName {
+  readonly self: Float64Array;
+  readonly total: Float64Array;
+  readonly count: Float64Array;
+  readonly least: Float64Array;
+  readonly most: Float64Array;
+
+  constructor(names: number) {
+    this.self = new Float64Array(names);
+    this.total = new Float64Array(names);
+    this.count = new Float64Array(names);
+    this.least = new Float64Array(names).fill(Infinity);
+    this.most = new Float64Array(names);
+  }
+
+  rows(): Sums[] {
+    const rows: Sums[] = [];
+    this.count.forEach((count, name) => {
+      if (count > 0)
+        rows.push({
+          name,
+          count,
+          total: this.total[name],
+          self: this.self[name],
+          least: this.least[name],
+          most: this.most[name],
+        });
+    });
+    return rows;
+  }
+}
+
 /** What of a lane's ranges lies in the window. An operator that is the only child of one of its own name is one with it. */
-function addRanges(lane: Lane, window: Window, sums: ByName, leftOut: Set<number>): void {
-  const { start, end, name, kind } = lane.spans;
-  const isOperator = (id: number): boolean => kind[id] !== 0; // else it is a range of the program
-  const within = (id: number): number =>
-    Math.min(window.to, end[id]) - Math.max(window.from, start[id]);
-  lane.rows.forEach((row, r) => {
-    const above: Row | null = r > 0 && !lane.overlaps ? lane.rows[r - 1] : null;
-    let up = above ? firstAfter(lane.spans, above, window.from) : 0;
+function addRanges(
+  lane: Lane,
+  window: Window,
+  paths: Paths,
+  sums: SumsByName,
+  leftOut: Uint8Array,
+): void {
+  const { start, end, name } = lane.spans;
+  const { self, total, count, least, most } = sums;
+  const { rows, found } = paths.of(lane);
+  for (const [r, row] of rows.entries())
     for (let i = firstAfter(lane.spans, row, window.from); i < row.length; i++) {
       const id = row[i];
       if (start[id] >= window.to) break;
-      if (leftOut.has(name[id])) continue;
-      const length = within(id);
-      sums.of(name[id]).self += length;
-      let isFolded = false;
-      if (above) {
-        while (up < above.length && end[above[up]] < end[id]) up++;
-        const parent = up < above.length && start[above[up]] <= start[id] ? above[up] : -1;
-        if (parent >= 0) {
-          sums.of(name[parent]).self -= length;
-          const before = i > 0 && start[row[i - 1]] >= start[parent];
-          const after = i + 1 < row.length && end[row[i + 1]] <= end[parent];
-          isFolded =
-            isOperator(parent) && isOperator(id) && name[parent] === name[id] && !before && !after;
-        }
-      }
-      if (!isFolded) sums.add(name[id], length);
+      const own = name[id];
+      if (leftOut[own]) continue;
+      const length = Math.min(window.to, end[id]) - Math.max(window.from, start[id]);
+      const parent = paths.parent[found[r][i] >>> PATH_SHIFT];
+      self[own] += length;
+      if (parent >= 0) self[paths.name[parent]] -= length;
+      if (found[r][i] & FOLDED) continue;
+      count[own]++;
+      total[own] += length;
+      if (length < least[own]) least[own] = length;
+      if (length > most[own]) most[own] = length;
     }
-  });
 }
 
 /** What torch's tables leave out (src/model/ops): its time is that of what called it. */
 const LEFT_OUT = ["aten::is_leaf", "aten::output_nr", "aten::_version"];
 
 /** Steps are one row, as torch has them. */
-function mergeSteps(sums: ByName, texts: string[]): Sums[] {
+function mergeSteps(all: Sums[], texts: string[]): Sums[] {
   const rows: Sums[] = [];
   let step: Sums | null = null;
-  for (const one of sums.values()) {
-    if (one.count === 0) continue;
+  for (const one of all) {
     if (!/^ProfilerStep#\d+$/.test(texts[one.name])) rows.push(one);
     else if (!step) rows.push((step = { ...one, text: "ProfilerStep*" }));
     else {
@@ -127,13 +157,13 @@ function table(
   };
 }
 
-function opsOf(view: View, trace: Trace, { lanes, window }: Selection): Table {
-  const sums = new ByName();
-  const leftOut = new Set(LEFT_OUT.map((name) => trace.head.texts.indexOf(name)));
+function opsOf(view: View, trace: Trace, { lanes, window, ranges }: Selection): Table {
+  const sums = new SumsByName(trace.head.texts.length);
+  const leftOut = Uint8Array.from(trace.head.texts, (text) => (LEFT_OUT.includes(text) ? 1 : 0));
   for (const lane of lanes)
     if (lane.kind === "spans" && lane.thread >= 0 && !lane.samples && !isCalls(lane, trace))
-      addRanges(lane, window, sums, leftOut);
-  const rows = mergeSteps(sums, trace.head.texts);
+      addRanges(lane, window, ranges, sums, leftOut);
+  const rows = mergeSteps(sums.rows(), trace.head.texts);
   const whole = rows.reduce((sum, one) => sum + one.self, 0);
   return table(
     view,

@@ -4,11 +4,14 @@
  */
 import type { Trace } from "./data";
 import type { Lane } from "./lanes";
+import { Paths } from "./paths";
 import type { Window } from "./rows";
 
 export class Selection {
   area: Window | null = null;
   lane: Lane | null = null;
+  readonly ranges = new Paths();
+  readonly samples = new Paths();
 
   constructor(
     private trace: Trace,
@@ -16,6 +19,13 @@ export class Selection {
     /** Called after each change: the address follows it. */
     private changed: () => void = () => {},
   ) {}
+
+  /** What each choice needs is found before the first one. */
+  prepare(): void {
+    const threads = this.all.filter((lane) => lane.kind === "spans" && lane.thread >= 0);
+    this.ranges.prepare(threads.filter((lane) => !lane.samples));
+    this.samples.prepare(threads.filter((lane) => lane.samples));
+  }
 
   get active(): boolean {
     return this.area !== null || this.lane !== null;
