@@ -172,23 +172,35 @@ function nameOf(view: View, row: Cell[]): { name: string; title: string } {
   };
 }
 
+/** Bars of the rows with most of `key`, with what is counted of each; of functions, where nothing else is said. */
+function barsOf(
+  view: View,
+  key: string,
+  share: (row: Cell[]) => number,
+  [counted, one]: [key: string, one: string],
+  {
+    most = MOST,
+    amount = format.timeNs,
+    name = (row: Cell[]): Pick<Bar, "name" | "title"> => nameOf(view, row),
+  } = {},
+): Bar[] {
+  return greatest(view, key, most).map((row) => ({
+    ...name(row),
+    share: share(row),
+    amount: amount(numberOf(view, row, key)),
+    count: plural(numberOf(view, row, counted), one),
+    self: numberOf(view, row, key),
+  }));
+}
+
 /** Of a trace with samples: where its time goes, by function, as that view has it. */
 function sampledFunctions(trace: Trace): HTMLElement | null {
   const view = viewOf(trace, "functions");
   if (!view || columnAt(view, "self_share") < 0) return null;
-  const bars = greatest(view, "self_ns").map(
-    (row): Bar => ({
-      ...nameOf(view, row),
-      share: numberOf(view, row, "self_share"),
-      amount: format.timeNs(numberOf(view, row, "self_ns")),
-      count: plural(numberOf(view, row, "samples"), "sample"),
-      self: numberOf(view, row, "self_ns"),
-    }),
-  );
   return barSection(
     "functions",
     "Functions with most time of their own, by samples",
-    bars,
+    barsOf(view, "self_ns", (row) => numberOf(view, row, "self_share"), ["samples", "sample"]),
     "flame/samples",
     "Flame graph of all samples",
   );
@@ -244,20 +256,14 @@ function sampledLines(trace: Trace): HTMLElement | null {
 function countedFunctions(trace: Trace): HTMLElement | null {
   const view = viewOf(trace, "functions");
   if (!view || columnAt(view, "calls") < 0) return null;
-  const whole = Number(totalOf(view, "self_ns") ?? 0);
-  const bars = greatest(view, "self_ns").map(
-    (row): Bar => ({
-      ...nameOf(view, row),
-      share: (100 * numberOf(view, row, "self_ns")) / Math.max(1, whole),
-      amount: format.timeNs(numberOf(view, row, "self_ns")),
-      count: plural(numberOf(view, row, "calls"), "call"),
-      self: numberOf(view, row, "self_ns"),
-    }),
-  );
+  const whole = Math.max(1, Number(totalOf(view, "self_ns") ?? 0));
   return barSection(
     "counted",
     "Functions with most time of their own, waiting included",
-    bars,
+    barsOf(view, "self_ns", (row) => (100 * numberOf(view, row, "self_ns")) / whole, [
+      "calls",
+      "call",
+    ]),
     "table/functions",
     "All functions",
   );
@@ -269,25 +275,23 @@ function allocators(trace: Trace): HTMLElement | null {
   if (!view) return null;
   const heapOf = (row: Cell[]): string =>
     JSON.stringify([cellOf(view, row, "process"), cellOf(view, row, "memory")]);
+  const heldBy = (row: Cell[]): number => numberOf(view, row, "peak_bytes");
   const peaks = new Map<string, number>();
-  for (const row of view.rows)
-    peaks.set(heapOf(row), (peaks.get(heapOf(row)) ?? 0) + numberOf(view, row, "peak_bytes"));
-  const bars = greatest(view, "peak_bytes").map((row): Bar => {
+  for (const row of view.rows) peaks.set(heapOf(row), (peaks.get(heapOf(row)) ?? 0) + heldBy(row));
+  const nameIn = (row: Cell[]): Pick<Bar, "name" | "title"> => {
     const { name, title } = nameOf(view, row);
-    const isMapped = cellOf(view, row, "memory") === "mapped";
-    return {
-      name: isMapped ? `${name} (mapped)` : name,
-      title,
-      share: (100 * numberOf(view, row, "peak_bytes")) / Math.max(1, peaks.get(heapOf(row))!),
-      amount: format.bytes(numberOf(view, row, "peak_bytes")),
-      count: plural(numberOf(view, row, "allocations"), "allocation"),
-      self: numberOf(view, row, "peak_bytes"),
-    };
-  });
+    return { name: cellOf(view, row, "memory") === "mapped" ? `${name} (mapped)` : name, title };
+  };
   return barSection(
     "heap-functions",
     "Who holds the heap at its peak",
-    bars,
+    barsOf(
+      view,
+      "peak_bytes",
+      (row) => (100 * heldBy(row)) / Math.max(1, peaks.get(heapOf(row))!),
+      ["allocations", "allocation"],
+      { amount: format.bytes, name: nameIn },
+    ),
     "table/heap-functions",
     "All allocators, with what they call",
   );
@@ -297,39 +301,37 @@ function allocators(trace: Trace): HTMLElement | null {
 function layers(trace: Trace): HTMLElement | null {
   const view = viewOf(trace, "layers");
   if (!view) return null;
-  const bars = greatest(view, "time_ns", 10).map((row): Bar => {
-    const name = `layer ${String(cellOf(view, row, "layer"))}  ${String(cellOf(view, row, "name") ?? "")}`;
-    return {
-      name: name.trim(),
-      title: name.trim(),
-      share: numberOf(view, row, "time_percent"),
-      amount: format.timeNs(numberOf(view, row, "time_ns")),
-      count: plural(numberOf(view, row, "count"), "run"),
-      self: numberOf(view, row, "time_ns"),
-    };
-  });
-  return barSection("layers", "Slowest layers", bars, "table/layers", "All layers");
+  const nameIn = (row: Cell[]): Pick<Bar, "name" | "title"> => {
+    const [layer, name] = ["layer", "name"].map((key) => String(cellOf(view, row, key) ?? ""));
+    const text = `layer ${layer}  ${name}`.trim();
+    return { name: text, title: text };
+  };
+  return barSection(
+    "layers",
+    "Slowest layers",
+    barsOf(view, "time_ns", (row) => numberOf(view, row, "time_percent"), ["count", "run"], {
+      most: 10,
+      name: nameIn,
+    }),
+    "table/layers",
+    "All layers",
+  );
 }
 
 /** The ranges with most self time. */
 function hottest(view: View | undefined): HTMLElement | null {
   if (!view) return null;
-  const bars = view.rows
-    .filter((row) => numberOf(view, row, "self_ns") > 0)
-    .map(
-      (row): Bar => ({
-        name: String(cellOf(view, row, "name")),
-        title: String(cellOf(view, row, "name")),
-        share: numberOf(view, row, "self_percent"),
-        amount: format.timeNs(numberOf(view, row, "self_ns")),
-        count: plural(numberOf(view, row, "count"), "call"),
-        self: numberOf(view, row, "self_ns"),
-      }),
-    );
+  const nameIn = (row: Cell[]): Pick<Bar, "name" | "title"> => {
+    const name = String(cellOf(view, row, "name"));
+    return { name, title: name };
+  };
   return barSection(
     "summary",
     "Most time of their own",
-    bars,
+    barsOf(view, "self_ns", (row) => numberOf(view, row, "self_percent"), ["count", "call"], {
+      most: view.rows.length,
+      name: nameIn,
+    }),
     "table/ops",
     "All operators and ranges",
   );
