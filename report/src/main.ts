@@ -9,7 +9,7 @@ import { HeapTime } from "./heap";
 import * as format from "./format";
 import { makeLanes, type Lane } from "./lanes";
 import { listPart, traceChoice } from "./listing";
-import { summaryPart } from "./summary";
+import { summaryPart, titleOf } from "./summary";
 import { matchesPart } from "./matches";
 import { Memory } from "./memory";
 import { ModelTree } from "./model";
@@ -41,7 +41,7 @@ class Page {
     this.chosen = new Selection(trace, this.lanes, () => this.keep());
     for (const entry of trace.views)
       this.views.set(entry.document.view, [...(this.views.get(entry.document.view) ?? []), entry]);
-    const title = trace.head.processes[0]?.title ?? "";
+    const title = titleOf(trace);
     byId("program").textContent = title;
     document.title = title ? `${title}${trace.head.a ? ", compared" : ""} – sonde` : "sonde";
     this.makeNav();

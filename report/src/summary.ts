@@ -23,7 +23,7 @@ function advice(view: View | undefined): HTMLElement | null {
         "li",
         { "data-name": name },
         el("a", { href: `#${link}` }, text),
-        ...(place ? [el("p.place", {}, el("code", {}, place))] : []),
+        ...(place && !text.includes(place) ? [el("p.place", {}, el("code", {}, place))] : []),
         el("p", {}, tries),
       ),
     );
@@ -358,12 +358,12 @@ function about(summary: View | undefined): HTMLElement | null {
 }
 
 /** What ran: of a job the program, not one of its ranks; of measured layers their model. */
-function titleOf(trace: Trace): string {
+export function titleOf(trace: Trace): string {
   const layers = viewOf(trace, "layers");
   const model = layers ? totalOf(layers, "model_name") : null;
   const title = trace.head.processes[0]?.title ?? "";
   const isJob = trace.head.processes.length > 1;
-  return String(model || (isJob ? title.replace(/^rank \d+: /, "") : title) || "Summary");
+  return String(model || (isJob ? title.replace(/^rank \d+: /, "") : title));
 }
 
 export function summaryPart(trace: Trace): Part {
@@ -373,7 +373,12 @@ export function summaryPart(trace: Trace): Part {
     element: el(
       "section.summary",
       { "aria-labelledby": "summary-title" },
-      el("header.part", {}, el("h1", { id: "summary-title" }, titleOf(trace)), about(summary)),
+      el(
+        "header.part",
+        {},
+        el("h1", { id: "summary-title" }, titleOf(trace) || "Summary"),
+        about(summary),
+      ),
       advice(summary),
       highlights(trace, summary),
       layers(trace) ?? hottest(summary),

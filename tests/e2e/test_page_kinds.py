@@ -147,12 +147,17 @@ def check_first_screen(trace, shown):
     assert told["span_ns"] > 0 and int(page.locator(".summary p.about").get_attribute("data-span")) == told["span_ns"]
     sections = page.eval_on_selector_all(".summary > section", "all => all.map(one => [one.querySelector('h2').textContent, one.children.length])")
     assert sections and all(parts > 1 for _, parts in sections)
+    title = page.locator("#summary-title").text_content()
+    assert page.locator("#program").text_content() == title and page.title() == f"{title} – sonde"
     assert page.locator(".summary .empty").count() == 0
     assert not re.search(r"\b0\.00[01]us\b|\b0\.00%|\b0 blocks|:0\b(?!\d)", page.locator("main").inner_text().partition("What ran")[0])
     for view in page.eval_on_selector_all(".bars", "all => all.map(one => one.dataset.view)"):
         bars = page.eval_on_selector_all(f".bars[data-view={view}] li", "all => all.map(one => Number(one.dataset.self))")
         assert bars == told_bars(trace, view)[:len(bars)] and bars[-1] > 0, view
     assert [row["text"] for row in told["advice"]] == page.locator(".advice a").all_text_contents()
+    # A place that the sentence has is not said twice.
+    assert [row["place"] for row in told["advice"] if row["place"] and row["place"] not in row["text"]] == \
+        page.locator(".advice .place code").all_text_contents()
 
 
 @pytest.mark.parametrize("kind", KINDS)
