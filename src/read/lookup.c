@@ -18,6 +18,14 @@ uint32_t sonde_trace_process_count(const struct sonde_trace *trace)
     return trace->process_count;
 }
 
+bool snd_trace_has_works(const struct sonde_trace *trace)
+{
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        if (trace->processes[i].tables.work_count > 0)
+            return true;
+    return false;
+}
+
 const struct sonde_process *sonde_trace_process(const struct sonde_trace *trace, uint32_t index)
 {
     return index < trace->process_count ? &trace->processes[index].shown : NULL;

@@ -235,6 +235,8 @@ SND_CHECKED bool snd_guests_add(struct sonde_trace *trace);
 /* Adds a string to the tables, and gives it an id there. False: out of memory. */
 SND_CHECKED bool snd_table_add_string(struct sonde_trace *trace, struct snd_process *process,
                                       const char *text, size_t length, uint32_t *id);
+/* Whether GPUs did any work, so that there is more to read than the host's events. */
+bool snd_trace_has_works(const struct sonde_trace *trace);
 /* Applies the metadata "python.prefixes" of the tables to file names. */
 SND_CHECKED bool snd_prefixes_read(const struct sonde_trace *trace, struct snd_process *process);
 

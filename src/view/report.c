@@ -104,14 +104,6 @@ static bool has_tally(const struct sonde_trace *trace, uint32_t kind, uint64_t l
     return false;
 }
 
-static bool has_device_work(const struct sonde_trace *trace)
-{
-    for (uint32_t p = 0; p < trace->process_count; p++)
-        if (trace->processes[p].tables.work_count > 0)
-            return true;
-    return false;
-}
-
 /*
  * One walk, which ends at the first range that is not a call. Without one it has seen whether there
  * are samples; of a trace with ranges the sampler's tally tells, so that it is not read to its end.
@@ -131,7 +123,7 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
         const char *view;
     } all[] = {
         { found.ranges, "ops" },
-        { has_device_work(trace), "kernels" },
+        { snd_trace_has_works(trace), "kernels" },
         { calls, "functions" },
         { has_tally(trace, SND_TALLY_LINE, 0), "lines" },
         { has_tally(trace, SND_TALLY_LINE_MEMORY, 0), "line-memory" },

@@ -8,6 +8,7 @@
 
 #include "model/events/event_rows.h"
 #include "base/struct_size.h"
+#include "read/said/trace_facts.h"
 
 static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
 {
@@ -19,7 +20,7 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
     free(e->recent);
     e->recent = NULL;
     e->shown.count = e->rows.count;
-    e->shown.uses_gpu = snd_torchgpu_is_recorded(e->trace);
+    e->shown.uses_gpu = snd_gpus_are_recorded(e->trace);
     if (status == SONDE_OK && !e->options.on_demand)
         status = snd_events_fill(e, NULL, err);
     return status;

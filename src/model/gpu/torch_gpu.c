@@ -6,20 +6,6 @@
 
 #include "format/cudacalls.h"
 #include "model/ranges/torch_rules.h"
-#include "read/said/trace_facts.h"
-
-bool snd_torchgpu_is_recorded(const struct sonde_trace *trace)
-{
-    for (uint32_t i = 0; i < trace->process_count; i++) {
-        const struct snd_tables *t = &trace->processes[i].tables;
-        if (t->work_count > 0)
-            return true;
-        for (uint32_t k = 1; k < t->fact_count; k++)
-            if (t->facts[k].kind == SND_FACT_OF_CUDA)
-                return true;
-    }
-    return false;
-}
 
 /* By API and CUPTI's number. */
 static const bool has_arrow[2][SND_CUDA_CALLS] = {

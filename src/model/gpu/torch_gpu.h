@@ -78,7 +78,4 @@ const struct snd_open_range *snd_torchgpu_owner(const struct snd_lane *lane);
 bool snd_torchgpu_close(struct snd_torch_gpu *gpu, const struct snd_lane *lane,
                         struct snd_open_range *range, struct snd_open_range *parent);
 
-/* Whether a GPU was recorded in any process: torch's use_device is "cuda" then. */
-bool snd_torchgpu_is_recorded(const struct sonde_trace *trace);
-
 #endif

@@ -79,8 +79,6 @@ static bool add_overhead(struct sonde_averages *a)
 
 bool snd_average_add_gpu(struct sonde_averages *a)
 {
-    if (!a->gpu.devices)
-        return true;
     return !a->gpu.failed && add_works(a) && add_annotations(a) && add_overhead(a) &&
            !a->assembly.out_of_memory;
 }

@@ -237,7 +237,8 @@ void snd_average_end_groups(struct sonde_averages *a)
     free(a->kinds);
     snd_map_release(&a->by_sequence);
     snd_map_release(&a->groups);
-    snd_live_release(&a->live);
+    if (a->tracks_live)
+        snd_live_release(&a->live);
     a->caches = NULL;
     a->by_name = NULL;
     a->latest = NULL;

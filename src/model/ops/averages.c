@@ -17,6 +17,7 @@
 #include "format/fields.h"
 #include "format/known.h"
 #include "model/kept.h"
+#include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
 #include "read/walk/kinds.h"
 #include "sonde/model.h"
@@ -216,7 +217,8 @@ static void release(struct sonde_averages *a)
     snd_average_end_groups(a);
     release_unclaimed(&a->unclaimed);
     snd_texts_release(&a->texts);
-    snd_torchgpu_release(&a->gpu);
+    if (a->gpu.trace)
+        snd_torchgpu_release(&a->gpu);
     free(a->rows);
     free(a->mores);
     free(a->group_list);
@@ -252,7 +254,8 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
     by_time |= a->trace->thread_count > 1 && kinds->events[SND_EV_ALLOC];
     if (!prepare(a) || !prepare_claims(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
-    status = snd_torchgpu_begin(&a->gpu, a->trace, err);
+    if (snd_trace_has_works(a->trace))
+        status = snd_torchgpu_begin(&a->gpu, a->trace, err);
     if (status != SONDE_OK)
         return status;
     struct snd_consumer consumers[2] = { { .user = a,
@@ -277,8 +280,8 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
     a->totals.events = a->assembly.stats.walk.events;
     a->totals.ranges = a->assembly.stats.ranges;
     a->totals.unmatched_frees = a->live.unmatched;
-    a->totals.uses_gpu = snd_torchgpu_is_recorded(a->trace);
-    if (status == SONDE_OK && !snd_average_add_gpu(a))
+    a->totals.uses_gpu = snd_gpus_are_recorded(a->trace);
+    if (status == SONDE_OK && a->gpu.devices && !snd_average_add_gpu(a))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     snd_assembly_release(&a->assembly);
     return status;

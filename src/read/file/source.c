@@ -58,16 +58,18 @@ fail_stat:
 
 bool snd_source_is_foreign(const char *path)
 {
-    char        head[256];
-    struct stat st;
-    int         fd = open_file(path);
-    ssize_t     got = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
-                          ? read(fd, head, sizeof head)
-                          : -1;
+    static const char magic[] = SND_FILE_MAGIC;
+    char              head[256];
+    struct stat       st;
+    int               fd = open_file(path);
+    ssize_t           got = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+                                ? read(fd, head, sizeof head)
+                                : -1;
 
     if (fd >= 0)
         close(fd);
-    return got > 0 && snd_import_may_be(head, (size_t)got);
+    bool own = got >= (ssize_t)sizeof magic - 1 && memcmp(head, magic, sizeof magic - 1) == 0;
+    return got > 0 && !own && snd_import_may_be(head, (size_t)got);
 }
 
 enum sonde_status snd_source_import(struct snd_source *source, const char *path,

@@ -148,6 +148,15 @@ const struct snd_fact *snd_fact_next(const struct sonde_trace *trace, uint32_t p
     return NULL;
 }
 
+bool snd_gpus_are_recorded(const struct sonde_trace *trace)
+{
+    bool are = snd_trace_has_works(trace);
+
+    for (uint32_t p = 0; p < trace->process_count && !are; p++)
+        are = snd_fact_next(trace, p, SND_FACT_OF_CUDA, &(uint32_t){ 0 }) != NULL;
+    return are;
+}
+
 static const struct snd_fact_value *find(const struct snd_fact *fact, unsigned field,
                                          enum snd_fact_type type)
 {

@@ -44,6 +44,9 @@ struct snd_fact {
 const struct snd_fact *snd_fact_next(const struct sonde_trace *trace, uint32_t process,
                                      uint32_t kind, uint32_t *at);
 
+/* Whether what a GPU does was recorded in any process, even if it did nothing: torch's use_device is "cuda" then. */
+bool snd_gpus_are_recorded(const struct sonde_trace *trace);
+
 /* The last value of a field, or what to take where there is none. */
 int64_t           snd_fact_number(const struct snd_fact *fact, unsigned field, int64_t otherwise);
 double            snd_fact_real(const struct snd_fact *fact, unsigned field, double otherwise);

@@ -108,12 +108,10 @@ static bool read_chunk(struct sonde_trace *trace, struct snd_process *process,
 enum sonde_status snd_late_read(struct sonde_trace *trace, struct snd_process *process,
                                 struct snd_codec **codec, struct sonde_error *err)
 {
-    struct snd_cursor cursor = { 0 };
-    enum sonde_status status = SONDE_OK;
-
-    if (!(process->header.flags & SND_FILE_LATE))
-        return SONDE_OK;
     struct late_record *record = calloc(1, sizeof *record);
+    struct snd_cursor   cursor = { 0 };
+    enum sonde_status   status = SONDE_OK;
+
     if (!record)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of the trace");
     for (uint32_t i = 0; i < process->lane_count && status == SONDE_OK; i++) {
@@ -187,13 +185,10 @@ static bool read_own(struct sonde_trace *trace, struct snd_process *process, str
 enum sonde_status snd_own_names_read(struct sonde_trace *trace, struct snd_process *process,
                                      struct snd_codec **codec, struct sonde_error *err)
 {
-    struct own_name  *own = NULL;
+    struct own_name  *own = calloc(1, sizeof *own);
     struct snd_cursor cursor = { 0 };
     enum sonde_status status = SONDE_OK;
 
-    if (!(process->header.flags & SND_FILE_OWN_NAMES))
-        return SONDE_OK;
-    own = calloc(1, sizeof *own);
     if (!own)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of the trace");
     for (uint32_t i = 0; i < process->lane_count && status == SONDE_OK; i++) {

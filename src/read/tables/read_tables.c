@@ -69,15 +69,17 @@ enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process 
         process->damage.chunks += cursor.damaged;
     }
     snd_cursor_release(&cursor);
-    if (status == SONDE_OK)
+    if (status == SONDE_OK && process->header.flags & SND_FILE_LATE)
         status = snd_late_read(trace, process, &codec, err);
-    if (status == SONDE_OK)
+    if (status == SONDE_OK && process->header.flags & SND_FILE_OWN_NAMES)
         status = snd_own_names_read(trace, process, &codec, err);
     snd_codec_free(codec);
     uint32_t index = (uint32_t)(process - trace->processes);
+    bool     has_native = process->tables.frame_count > 1 || process->tables.symbol_count > 0;
     if (status == SONDE_OK &&
-        (!snd_addresses_name(trace, process) || !snd_prefixes_read(trace, process) ||
-         !snd_facts_read(trace, process) || !snd_facts_read_text(trace, index)))
+        ((has_native && !snd_addresses_name(trace, process)) ||
+         !snd_prefixes_read(trace, process) || !snd_facts_read(trace, process) ||
+         !snd_facts_read_text(trace, index)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of %s",
                           process->shown.path);
     return status;

@@ -103,14 +103,6 @@ static bool put_in_order(struct snd_devices *d)
     return true;
 }
 
-static bool has_any(const struct sonde_trace *trace)
-{
-    for (uint32_t i = 0; i < trace->process_count; i++)
-        if (trace->processes[i].tables.work_count > 0)
-            return true;
-    return false;
-}
-
 static enum sonde_status read_all(struct sonde_trace *trace, struct snd_devices *devices,
                                   struct sonde_error *err)
 {
@@ -131,7 +123,7 @@ enum sonde_status snd_trace_devices(struct sonde_trace *trace, const struct snd_
                                     struct sonde_error *err)
 {
     *devices = trace->devices;
-    if (trace->devices || !has_any(trace))
+    if (trace->devices || !snd_trace_has_works(trace))
         return SONDE_OK;
     struct snd_devices *made = calloc(1, sizeof *made);
     if (!made)

@@ -320,11 +320,12 @@ enum sonde_status snd_render(const struct snd_doc *doc, const struct sonde_repor
     struct snd_out      out;
     bool                fits = options->format == SONDE_REPORT_TEXT && options->width > 0;
 
-    snd_fit_init(&fit, sink, options->width, options->ascii);
+    if (fits)
+        snd_fit_init(&fit, sink, options->width, options->ascii);
     snd_out_init(&out, fits ? &fit.sink : sink);
     renderers[options->format](doc, options, &out);
     enum sonde_status st = snd_out_finish(&out, err);
-    if (!snd_fit_finish(&fit) && st == SONDE_OK)
+    if (fits && !snd_fit_finish(&fit) && st == SONDE_OK)
         st = snd_fail_os(err, SONDE_E_IO, "cannot write the output");
     return st;
 }
