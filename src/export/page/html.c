@@ -130,7 +130,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
         st = snd_advisor_new(content->trace, &advisor, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_timeline(&page, err);
-    if (st == SONDE_OK && !page.failed)
+    if (st == SONDE_OK && !page.failed && (page.content & SND_HAS_COLLECTIVES))
         st = snd_html_collectives(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_memory(&page, err);

@@ -17,6 +17,10 @@
 #include "format/fields.h"
 #include "format/known.h"
 #include "format/layout.h"
+#include "model/ops/averages.h"
+#include "model/ranks/groups.h"
+#include "read/said/trace_facts.h"
+#include "read/said/trace_metadata.h"
 #include "sonde/export.h"
 
 /* ------------------------------------------------ events that are no ranges */
@@ -310,18 +314,72 @@ static enum sonde_status put_works(struct snd_html *page, struct sonde_error *er
     return st;
 }
 
+/* --------------------------------------------- what the tables say there is */
+
 /* What is counted in place, not as events. */
-static unsigned counted(struct sonde_trace *trace)
+static unsigned find_counted(struct sonde_trace *trace)
 {
+    static const struct {
+        const char *view;
+        unsigned    has;
+    } of[] = { { "functions", SND_HAS_FUNCTIONS },
+               { "heap", SND_HAS_HEAP },
+               { "lines", SND_HAS_LINES },
+               { "line-memory", SND_HAS_LINE_MEMORY },
+               { "counters", SND_HAS_COUNTERS } };
     const char *views[SONDE_CONTENT_VIEWS];
     size_t      count = sonde_views_with_content(trace, views, SONDE_CONTENT_VIEWS);
-    unsigned    content = 0;
+    unsigned    has = 0;
 
     for (size_t i = 0; i < count && i < SONDE_CONTENT_VIEWS; i++)
-        content |= strcmp(views[i], "functions") == 0 ? SND_HAS_FUNCTIONS
-                   : strcmp(views[i], "heap") == 0    ? SND_HAS_HEAP
-                                                      : 0;
-    return content;
+        for (size_t k = 0; k < SND_COUNT_OF(of); k++)
+            if (strcmp(views[i], of[k].view) == 0)
+                has |= of[k].has;
+    return has;
+}
+
+/* What a process says of itself, as facts or metadata. */
+static unsigned find_said(const struct sonde_trace *trace, uint32_t process)
+{
+    static const struct {
+        uint32_t fact;
+        unsigned has;
+    } facts[] = {
+        { SND_FACT_OF_MODEL, SND_HAS_BENCHMARK },   { SND_FACT_OF_MACHINE, SND_HAS_BENCHMARK },
+        { SND_FACT_OF_BATCH, SND_HAS_BENCHMARK },   { SND_FACT_OF_ENERGY, SND_HAS_BENCHMARK },
+        { SND_FACT_OF_FAILURE, SND_HAS_BENCHMARK }, { SND_FACT_OF_GRAPH, SND_HAS_GRAPH },
+        { SND_FACT_OF_NODE, SND_HAS_GRAPH },        { SND_FACT_OF_LAYERS, SND_HAS_LAYERS },
+        { SND_FACT_OF_TENSOR, SND_HAS_TENSORS },    { SND_FACT_OF_LINES, SND_HAS_TENSOR_LINES }
+    };
+    static const struct {
+        enum snd_meta key;
+        unsigned      has;
+    } metadata[] = { { SND_META_COUNTERS_RANGES, SND_HAS_RANGE_COUNTERS },
+                     { SND_META_COUNTERS_FUNCTIONS, SND_HAS_FUNCTION_COUNTERS },
+                     { SND_META_LAYERS, SND_HAS_LAYERS } };
+    struct sonde_text value;
+    unsigned          has = trace->processes[process].shown.rank != SONDE_NONE ? SND_HAS_JOB : 0;
+
+    for (size_t i = 0; i < SND_COUNT_OF(facts); i++)
+        if (snd_fact_next(trace, process, facts[i].fact, &(uint32_t){ 0 }))
+            has |= facts[i].has;
+    for (size_t i = 0; i < SND_COUNT_OF(metadata); i++)
+        if (snd_meta_find(trace, process, metadata[i].key, &value))
+            has |= metadata[i].has;
+    return has;
+}
+
+/* What is not there has no walk and no view of the page. */
+static unsigned find_content(struct sonde_trace *trace)
+{
+    unsigned has = find_counted(trace) | (trace->process_count > 1 ? SND_HAS_JOB : 0) |
+                   (snd_groups_any(trace) ? SND_HAS_COLLECTIVES : 0);
+
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        has |= find_said(trace, i);
+    for (uint32_t i = 0; i < trace->names.count && !(has & SND_HAS_BENCHMARK); i++)
+        has |= snd_is_pass(trace->names.items[i].bytes) ? SND_HAS_BENCHMARK : 0;
+    return has;
 }
 
 enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *err)
@@ -330,7 +388,7 @@ enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *e
     struct snd_spans_totals totals;
     enum sonde_status       st = snd_spans_walk(page->trace, &calls, &totals, err);
 
-    page->content |= counted(page->trace);
+    page->content |= find_content(page->trace);
     if (st == SONDE_OK)
         st = put_works(page, err);
     struct snd_html_block *blocks[] = { &page->spans,    &page->works,  &page->links,

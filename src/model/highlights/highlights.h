@@ -34,8 +34,20 @@ enum snd_content {
     SND_HAS_STEPS = 4,
     SND_HAS_MEMORY = 8,
     SND_HAS_FUNCTIONS = 16,
-    SND_HAS_WORK = 32, /* of GPUs */
-    SND_HAS_HEAP = 64, /* allocations by call stack */
+    SND_HAS_WORK = 32,     /* of GPUs */
+    SND_HAS_HEAP = 1 << 6, /* allocations by call stack */
+    SND_HAS_LINES = 1 << 7,
+    SND_HAS_LINE_MEMORY = 1 << 8,
+    SND_HAS_COUNTERS = 1 << 9, /* of the program; of its ranges, of its functions: */
+    SND_HAS_RANGE_COUNTERS = 1 << 10,
+    SND_HAS_FUNCTION_COUNTERS = 1 << 11,
+    SND_HAS_BENCHMARK = 1 << 12, /* of a model */
+    SND_HAS_GRAPH = 1 << 13,
+    SND_HAS_LAYERS = 1 << 14,
+    SND_HAS_TENSORS = 1 << 15,
+    SND_HAS_TENSOR_LINES = 1 << 16,
+    SND_HAS_JOB = 1 << 17, /* more than one process, or a rank */
+    SND_HAS_COLLECTIVES = 1 << 18,
 };
 
 /* Errors: SONDE_E_NOMEM and those of the models that it uses. */

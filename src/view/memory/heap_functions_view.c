@@ -60,6 +60,5 @@ SND_VIEW_BUILD(snd_view_heap_functions)
         add_row(doc, heaps, &functions.rows[i]);
     snd_heap_functions_release(&functions);
     snd_heaps_free(heaps);
-    doc->empty = "The trace has no allocations by call stack: record them with sonde run --heap.";
     return st;
 }

@@ -39,6 +39,5 @@ SND_VIEW_BUILD(snd_view_heap_moments)
         for (uint32_t n = 0; n < heap->history.moment_count; n++)
             add_row(doc, heap, &heap->history.moments[n]);
     snd_heaps_free(heaps);
-    doc->empty = "The trace has no heap over time: record it with sonde run --heap.";
     return st;
 }

@@ -398,7 +398,6 @@ SND_VIEW_BUILD(snd_view_heap)
     }
     free(frames);
     doc->text = count > 0 ? put_page : NULL;
-    doc->empty = "The trace has no allocations by call stack: record them with sonde run --heap.";
     snd_doc_total(doc, "heap_count", NULL, SND_COUNT, snd_cell_number(count));
     return SONDE_OK;
 }
