@@ -96,29 +96,32 @@ bool snd_member_find(const char *json, size_t length, const char *key, struct sn
     return false;
 }
 
-double snd_member_real(const char *json, size_t length, const char *key, double otherwise)
+/* The value of a key as text; false: there is none of that size. */
+static bool copy_value(const char *json, size_t length, const char *key, char *text, size_t size)
 {
     struct snd_value value;
-    char             text[64], *end;
 
-    if (!snd_member_find(json, length, key, &value) || value.length >= sizeof text)
-        return otherwise;
+    if (!snd_member_find(json, length, key, &value) || value.length >= size)
+        return false;
     memcpy(text, value.bytes, value.length);
     text[value.length] = '\0';
-    double number = strtod(text, &end);
+    return true;
+}
+
+double snd_member_real(const char *json, size_t length, const char *key, double otherwise)
+{
+    char   text[64], *end = text;
+    double number = copy_value(json, length, key, text, sizeof text) ? strtod(text, &end) : 0;
+
     return end != text && *end == '\0' ? number : otherwise;
 }
 
 int64_t snd_member_number(const char *json, size_t length, const char *key, int64_t otherwise)
 {
-    struct snd_value value;
-    char             text[32], *end;
+    char      text[32], *end = text;
+    long long number = copy_value(json, length, key, text, sizeof text) ? strtoll(text, &end, 10)
+                                                                        : 0;
 
-    if (!snd_member_find(json, length, key, &value) || value.length >= sizeof text)
-        return otherwise;
-    memcpy(text, value.bytes, value.length);
-    text[value.length] = '\0';
-    long long number = strtoll(text, &end, 10);
     return end != text && *end == '\0' ? number : otherwise;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/ranges/range_attributes.c - attributes of ranges: what each of them sets, and what they come to. */
+#include <stddef.h>
 #include <string.h>
 
 #include "format/fields.h"
@@ -15,36 +16,22 @@ static void set_key(struct snd_assembly *a, struct snd_lane *lane, struct snd_ra
         snd_assembly_stop(a);
 }
 
-/* Where a number that an attribute gives is kept as it is; NULL: the key is of another kind. */
-static uint32_t *find_number(struct snd_range *r, uint8_t key)
-{
-    switch (key) {
-    case SND_ATTR_SHAPES:
-        return &r->shapes;
-    case SND_ATTR_STACK:
-        return &r->stack;
-    case SND_ATTR_MODULE:
-        return &r->module;
-    case SND_ATTR_COMPILED:
-        return &r->compiled;
-    case SND_ATTR_FWD_THREAD:
-        return &r->fwd_thread;
-    case SND_ATTR_OVERLOAD:
-        return &r->overload;
-    case SND_ATTR_ARGUMENTS:
-        return &r->arguments;
-    case SND_ATTR_STRIDES:
-        return &r->strides;
-    case SND_ATTR_KEYWORDS:
-        return &r->keywords;
-    case SND_ATTR_COLLECTIVE:
-        return &r->collective;
-    case SND_ATTR_PYTHON_DEPTH:
-        return &r->python_depth;
-    default:
-        return NULL;
-    }
-}
+/* Where in a range a number that an attribute gives is kept as it is; 0: the key is of another kind. */
+#define SND_AT(key, member) [SND_ATTR_##key] = offsetof(struct snd_range, member)
+static const uint16_t number_at[SND_RANGE_ATTRS] = {
+    SND_AT(SHAPES, shapes),
+    SND_AT(STACK, stack),
+    SND_AT(MODULE, module),
+    SND_AT(COMPILED, compiled),
+    SND_AT(FWD_THREAD, fwd_thread),
+    SND_AT(OVERLOAD, overload),
+    SND_AT(ARGUMENTS, arguments),
+    SND_AT(STRIDES, strides),
+    SND_AT(KEYWORDS, keywords),
+    SND_AT(COLLECTIVE, collective),
+    SND_AT(PYTHON_DEPTH, python_depth),
+};
+#undef SND_AT
 
 /* Keeps an attribute as it was recorded; those that count something add up. */
 static void keep_attribute(struct snd_open_range *open, uint8_t key, uint64_t value)
@@ -61,10 +48,9 @@ static void keep_attribute(struct snd_open_range *open, uint8_t key, uint64_t va
 static void set_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
                           uint8_t key, uint64_t value)
 {
-    uint32_t *number = find_number(r, key);
-
-    if (number) {
-        *number = (uint32_t)value;
+    if (key < SND_RANGE_ATTRS && number_at[key] != 0) {
+        uint32_t number = (uint32_t)value;
+        memcpy((char *)r + number_at[key], &number, sizeof number);
         return;
     }
     switch (key) {

@@ -89,18 +89,28 @@ static bool parse_shapes(struct parser *p, uint32_t id, const uint8_t *data, siz
     return true;
 }
 
+/* A record that is kept as it is; of one of which older files have `least` bytes, the rest is zero. */
+static bool keep(struct parser *p, void *array_of_any, uint32_t *count, uint32_t *room, uint32_t id,
+                 size_t least, size_t item, const uint8_t *data, size_t size)
+{
+    char *array;
+
+    if (size < least || !is_plausible(p, id, *count))
+        return true;
+    if (!make_entry(array_of_any, count, room, id, item))
+        return false;
+    memcpy(&array, array_of_any, sizeof array);
+    memset(array + id * item, 0, item);
+    memcpy(array + id * item, data, size < item ? least : item);
+    return true;
+}
+
 static bool parse_frame(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
 {
     struct snd_tables *t = p->tables;
 
-    if (size < SND_FRAME_PLAIN_SIZE || !is_plausible(p, id, t->frame_count))
-        return true;
-    if (!make_entry(&t->frames, &t->frame_count, &t->frame_room, id, sizeof *t->frames))
-        return false;
-    memset(&t->frames[id], 0, sizeof *t->frames);
-    memcpy(&t->frames[id], data,
-           size < sizeof *t->frames ? SND_FRAME_PLAIN_SIZE : sizeof *t->frames);
-    return true;
+    return keep(p, &t->frames, &t->frame_count, &t->frame_room, id, SND_FRAME_PLAIN_SIZE,
+                sizeof *t->frames, data, size);
 }
 
 static bool parse_stack(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
@@ -126,12 +136,8 @@ static bool parse_thread(struct parser *p, uint32_t id, const uint8_t *data, siz
 {
     struct snd_tables *t = p->tables;
 
-    if (size < sizeof *t->threads || !is_plausible(p, id, t->thread_count))
-        return true;
-    if (!make_entry(&t->threads, &t->thread_count, &t->thread_room, id, sizeof *t->threads))
-        return false;
-    memcpy(&t->threads[id], data, sizeof *t->threads);
-    return true;
+    return keep(p, &t->threads, &t->thread_count, &t->thread_room, id, sizeof *t->threads,
+                sizeof *t->threads, data, size);
 }
 
 static bool parse_clock(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
@@ -236,24 +242,16 @@ static bool parse_queue(struct parser *p, uint32_t id, const uint8_t *data, size
 {
     struct snd_tables *t = p->tables;
 
-    if (size < sizeof *t->queues || !is_plausible(p, id, t->queue_count))
-        return true;
-    if (!make_entry(&t->queues, &t->queue_count, &t->queue_room, id, sizeof *t->queues))
-        return false;
-    memcpy(&t->queues[id], data, sizeof *t->queues);
-    return true;
+    return keep(p, &t->queues, &t->queue_count, &t->queue_room, id, sizeof *t->queues,
+                sizeof *t->queues, data, size);
 }
 
 static bool parse_work(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
 {
     struct snd_tables *t = p->tables;
 
-    if (size < sizeof *t->works || !is_plausible(p, id, t->work_count))
-        return true;
-    if (!make_entry(&t->works, &t->work_count, &t->work_room, id, sizeof *t->works))
-        return false;
-    memcpy(&t->works[id], data, sizeof *t->works);
-    return true;
+    return keep(p, &t->works, &t->work_count, &t->work_room, id, sizeof *t->works, sizeof *t->works,
+                data, size);
 }
 
 static bool parse_symbol(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
