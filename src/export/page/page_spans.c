@@ -316,29 +316,24 @@ static enum sonde_status put_works(struct snd_html *page, struct sonde_error *er
 
 /* --------------------------------------------- what the tables say there is */
 
-/* What is counted in place, not as events. */
-static unsigned find_counted(struct sonde_trace *trace)
+/* What a process has counted in place, not as events. */
+static unsigned find_counted(const struct sonde_trace *trace, uint32_t process)
 {
-    static const struct {
-        const char *view;
-        unsigned    has;
-    } of[] = { { "functions", SND_HAS_FUNCTIONS },
-               { "heap", SND_HAS_HEAP },
-               { "lines", SND_HAS_LINES },
-               { "line-memory", SND_HAS_LINE_MEMORY },
-               { "counters", SND_HAS_COUNTERS } };
-    const char *views[SONDE_CONTENT_VIEWS];
-    size_t      count = sonde_views_with_content(trace, views, SONDE_CONTENT_VIEWS);
-    unsigned    has = 0;
+    struct sonde_tally_row row;
+    unsigned               has = 0;
 
-    for (size_t i = 0; i < count && i < SONDE_CONTENT_VIEWS; i++)
-        for (size_t k = 0; k < SND_COUNT_OF(of); k++)
-            if (strcmp(views[i], of[k].view) == 0)
-                has |= of[k].has;
+    for (uint32_t n = 0; sonde_trace_tally(trace, process, n, &row); n++)
+        has |= row.kind == SND_TALLY_CALLS          ? SND_HAS_FUNCTIONS
+               : row.kind == SND_TALLY_LINE         ? SND_HAS_LINES
+               : row.kind == SND_TALLY_LINE_MEMORY  ? SND_HAS_LINE_MEMORY
+               : row.kind == SND_TALLY_HEAP_PROCESS ? SND_HAS_HEAP
+               : row.kind == SND_TALLY_SAMPLER && row.words[SND_TALLY_HOW_OFTEN] > 0
+                   ? SND_HAS_FUNCTIONS /* the hot ones */
+                   : 0;
     return has;
 }
 
-/* What a process says of itself, as facts or metadata. */
+/* What it says of itself, as facts or metadata. */
 static unsigned find_said(const struct sonde_trace *trace, uint32_t process)
 {
     static const struct {
@@ -349,7 +344,8 @@ static unsigned find_said(const struct sonde_trace *trace, uint32_t process)
         { SND_FACT_OF_BATCH, SND_HAS_BENCHMARK },   { SND_FACT_OF_ENERGY, SND_HAS_BENCHMARK },
         { SND_FACT_OF_FAILURE, SND_HAS_BENCHMARK }, { SND_FACT_OF_GRAPH, SND_HAS_GRAPH },
         { SND_FACT_OF_NODE, SND_HAS_GRAPH },        { SND_FACT_OF_LAYERS, SND_HAS_LAYERS },
-        { SND_FACT_OF_TENSOR, SND_HAS_TENSORS },    { SND_FACT_OF_LINES, SND_HAS_TENSOR_LINES }
+        { SND_FACT_OF_TENSOR, SND_HAS_TENSORS },    { SND_FACT_OF_LINES, SND_HAS_TENSOR_LINES },
+        { SND_FACT_OF_COUNTER, SND_HAS_COUNTERS },
     };
     static const struct {
         enum snd_meta key;
@@ -358,7 +354,7 @@ static unsigned find_said(const struct sonde_trace *trace, uint32_t process)
                      { SND_META_COUNTERS_FUNCTIONS, SND_HAS_FUNCTION_COUNTERS },
                      { SND_META_LAYERS, SND_HAS_LAYERS } };
     struct sonde_text value;
-    unsigned          has = trace->processes[process].shown.rank != SONDE_NONE ? SND_HAS_JOB : 0;
+    unsigned          has = 0;
 
     for (size_t i = 0; i < SND_COUNT_OF(facts); i++)
         if (snd_fact_next(trace, process, facts[i].fact, &(uint32_t){ 0 }))
@@ -369,14 +365,15 @@ static unsigned find_said(const struct sonde_trace *trace, uint32_t process)
     return has;
 }
 
-/* What is not there has no walk and no view of the page. */
-static unsigned find_content(struct sonde_trace *trace)
+/* What the page has no walk and no view for if it is not there; events have told the rest. */
+static unsigned find_content(const struct sonde_trace *trace)
 {
-    unsigned has = find_counted(trace) | (trace->process_count > 1 ? SND_HAS_JOB : 0) |
+    unsigned has = (trace->process_count > 1 ? SND_HAS_JOB : 0) |
                    (snd_groups_any(trace) ? SND_HAS_COLLECTIVES : 0);
 
     for (uint32_t i = 0; i < trace->process_count; i++)
-        has |= find_said(trace, i);
+        has |= find_counted(trace, i) | find_said(trace, i) |
+               (trace->processes[i].shown.rank != SONDE_NONE ? SND_HAS_JOB : 0);
     for (uint32_t i = 0; i < trace->names.count && !(has & SND_HAS_BENCHMARK); i++)
         has |= snd_is_pass(trace->names.items[i].bytes) ? SND_HAS_BENCHMARK : 0;
     return has;
@@ -389,6 +386,8 @@ enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *e
     enum sonde_status       st = snd_spans_walk(page->trace, &calls, &totals, err);
 
     page->content |= find_content(page->trace);
+    if (page->content & SND_HAS_SAMPLES && page->span_count == 0)
+        page->content |= SND_HAS_FUNCTIONS; /* the hot ones */
     if (st == SONDE_OK)
         st = put_works(page, err);
     struct snd_html_block *blocks[] = { &page->spans,    &page->works,  &page->links,
