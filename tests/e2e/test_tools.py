@@ -847,7 +847,7 @@ def test_a_run_in_a_root_that_is_there_goes_on_at_a_step(tmp_path, monkeypatch):
     head = [subprocess.run(["git", "-C", tree, "rev-parse", "HEAD"], stdout=subprocess.PIPE, check=True).stdout
             for tree in (ROOT, tmp_path / "trixie/sonde")]
     assert head[0] == head[1]
-    assert tool.test_suite("trixie", False, "bake")[0] == ["trixie: no step 'bake'; steps: make, make demo, make test, clang, gcc-13"]
+    assert tool.test_suite("trixie", False, "bake")[0] == ["trixie: no step 'bake'; steps: make, make demo, make test, clang, make wheel, gcc-13"]
     assert tool.run_in("trixie", "true") and entered[-1] == "cd /sonde && true"
 
 
