@@ -2,7 +2,8 @@
 """uneven_rank.py TRACE KIND SLOW - a rank of a training job on gloo (RANK, WORLD_SIZE, RENDEZVOUS), recorded.
 
 KIND: ddp, or fsdp (FSDP2's fully_shard). SLOW: what rank 2 is slow in: compute, loading, communication (its buckets go one after the
-other, those of other ranks at once), or even.
+other, those of other ranks at once), or even. FSDP2 has no buckets: where communication is slow, its layers in the middle are not sharded, and
+the program reduces their gradients itself.
 """
 import os
 import sys
@@ -45,10 +46,14 @@ def wrap(model):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     mesh = init_device_mesh("cpu", (size,))
+    whole = list(model)[1:-1] if slow == "communication" else []
     for layer in model:
-        if isinstance(layer, torch.nn.Linear):
+        if isinstance(layer, torch.nn.Linear) and layer not in whole:
             fully_shard(layer, mesh=mesh)
-    return fully_shard(model, mesh=mesh)
+    ignored = {parameter for layer in whole for parameter in layer.parameters()}
+    for parameter in ignored:
+        parameter.register_post_accumulate_grad_hook(lambda parameter: buckets.append(dist.all_reduce(parameter.grad, async_op=True)))
+    return fully_shard(model, mesh=mesh, ignored_params=ignored)
 
 
 def make_gloo(store, rank, size, timeout):
@@ -68,6 +73,7 @@ dist.init_process_group(backend, init_method=os.environ["RENDEZVOUS"], rank=rank
 layers = [torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64)]
 if slow == "communication":
     layers = [torch.nn.Linear(64, 512), *[torch.nn.Linear(512, 512) for _ in range(WIDE)], torch.nn.Linear(512, 64)]
+buckets = []  # under way
 model = wrap(torch.nn.Sequential(*layers))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 dist.barrier()
@@ -76,6 +82,8 @@ with sonde.profile() as profile:
         if is_slow and slow == "compute":
             work_more(time.monotonic() + LATE)
         torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        while buckets:
+            buckets.pop(0).wait()
         optimizer.step()
         optimizer.zero_grad()
         profile.step()
