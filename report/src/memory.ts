@@ -246,16 +246,13 @@ export class Memory implements Part {
     const { context, width, y } = chart;
     const step = (width - LEFT) / this.moments.length;
     this.moments.forEach((moment, i) => {
+      // Whole pixels: parts of one would show as stripes.
+      const [from, to] = [i, i + 1].map((at) => Math.round(LEFT + at * step));
       let sum = 0;
       moment.parts.forEach((bytes, group) => {
         if (bytes <= 0) return;
         context.fillStyle = this.colour(group);
-        context.fillRect(
-          LEFT + i * step,
-          y(sum + bytes),
-          Math.ceil(step),
-          Math.max(0, y(sum) - y(sum + bytes)),
-        );
+        context.fillRect(from, y(sum + bytes), to - from, Math.max(0, y(sum) - y(sum + bytes)));
         sum += bytes;
       });
     });
