@@ -9,6 +9,60 @@ import { totalsList } from "./tables";
 const find = (trace: Trace, name: string): View | undefined =>
   trace.views.find((entry) => entry.document.view === name && entry.group === "")?.document;
 
+const VERDICTS = {
+  slower: "slower",
+  faster: "faster",
+  new: "new",
+  gone: "gone",
+  renamed: "renamed",
+  same: "the same",
+  unclear: "unclear",
+  not_judged: "not judged",
+};
+
+/** Of a comparison: what `sonde diff` says of the whole, and the rows that it calls slower or faster. */
+function comparison(trace: Trace): HTMLElement | null {
+  const view = trace.views.find((entry) => entry.document.view === "diff")?.document;
+  if (!trace.head.a || !view) return null;
+  const link = (text: string): HTMLElement => el("a", { href: "#table/diff" }, text);
+  const time = (of: Cell): string => format.timeNs(Number(of ?? 0));
+  const counts = Object.entries(VERDICTS)
+    .map(([key, text]): [number, string] => [Number(totalOf(view, key) ?? 0), text])
+    .filter(([count]) => count > 0)
+    .map(([count, text]) => `${count} ${text}`);
+  const [before, after] = ["a_whole_ns", "b_whole_ns"].map((key) => time(totalOf(view, key)));
+  const verdict = String(totalOf(view, "whole_verdict"));
+  const whole = `A ${String(totalOf(view, "unit"))}: ${before} -> ${after}, ${verdict}`;
+  const more = verdict === VERDICTS.not_judged ? "; several runs of each side are" : "";
+  const list = el(
+    "ol.highlights.compared",
+    {},
+    el("li", {}, link(whole), el("p", {}, counts.join(", ") + more)),
+  );
+  for (const row of view.rows
+    .filter((one) => ["slower", "faster"].includes(String(cellOf(view, one, "verdict"))))
+    .slice(0, 5)) {
+    const [name, judged, a, b] = ["name", "verdict", "a_ns", "b_ns"].map((key) =>
+      cellOf(view, row, key),
+    );
+    list.append(
+      el(
+        "li",
+        {},
+        link(`${String(name)} is ${String(judged)}`),
+        el("p", {}, `${time(a)} -> ${time(b)}`),
+      ),
+    );
+  }
+  return el(
+    "section",
+    { "aria-labelledby": "compared" },
+    el("h2", { id: "compared" }, "What changed from A to B"),
+    list,
+    el("p.hint", {}, `All below is of B: ${trace.head.b?.[0]?.split("/").pop() ?? ""}`),
+  );
+}
+
 /** What is slow for a known reason: the numbers, the place, what to try. None: no section. */
 function advice(view: View | undefined): HTMLElement | null {
   const table = view?.sections.find((section) => section.key === "advice");
@@ -379,6 +433,7 @@ export function summaryPart(trace: Trace): Part {
         el("h1", { id: "summary-title" }, titleOf(trace) || "Summary"),
         about(summary),
       ),
+      comparison(trace),
       advice(summary),
       highlights(trace, summary),
       layers(trace) ?? hottest(summary),

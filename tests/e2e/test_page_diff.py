@@ -58,6 +58,27 @@ def test_the_table_has_the_rows_of_sonde_diff(shown, compared):
         assert {key: theirs[key] for key in mine} == mine
 
 
+def test_the_first_screen_says_what_changed(shown, compared):
+    """Before all that is said of B: the whole, how many rows there are of each verdict, the rows that are slower or faster."""
+    told = read_json("diff", compared[0], compared[1], "--json", "--rows", "-1")
+    page = shown.go("summary")
+    assert page.locator(".summary h2").first.text_content() == "What changed from A to B"
+    first, *rows = page.locator(".compared li").all()
+    whole = re.fullmatch(r"A (\w+): (\S+) -> (\S+), (.*)", first.locator("a").text_content())
+    totals = told["totals"]
+    assert (whole[1], whole[4]) == (totals["unit"], totals["whole_verdict"])
+    for text, key in ((whole[2], "a_whole_ns"), (whole[3], "b_whole_ns")):
+        assert microseconds(text) == pytest.approx(totals[key] / 1000, abs=1e-3, rel=1e-3)
+    counted = {word: int(number) for number, word in re.findall(r"(\d+) ([a-z ]+)", first.locator("p").text_content().partition(";")[0])}
+    assert counted == {word: totals[key] for key, word in {**{key: key for key in ("slower", "faster", "new", "gone", "renamed", "unclear")},
+                                                           "same": "the same", "not_judged": "not judged"}.items() if totals[key]}
+    assert {"slower", "new", "gone"} <= set(counted)
+    changed = [row for row in told["rows"] if row["verdict"] in ("slower", "faster")]
+    assert [row.locator("a").text_content() for row in rows] == [f"{row['name']} is {row['verdict']}" for row in changed[:5]]
+    page.locator(".compared a").first.click()
+    page.wait_for_selector("main > .view")
+
+
 def test_frames_have_the_times_of_both_traces(shown, compared):
     a, b, _ = compared
     before, after = totals(a), totals(b)
