@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/data/sort.h"
+#include "read/file/cursor.h"
 #include "read/walk/device_work.h"
 #include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
@@ -30,6 +31,8 @@ static void release_process(struct snd_process *p)
     if (p->is_guest)
         return;
     snd_tables_release(&p->tables);
+    for (uint32_t i = 0; i < p->lane_count; i++)
+        free(p->lanes[i].unpacked);
     free(p->lanes);
     free(p->others);
     snd_source_release(&p->source);
@@ -497,7 +500,9 @@ static enum sonde_status finish(struct sonde_trace *trace, struct sonde_error *e
     if (!snd_texts_add(&trace->names, "(unknown)", 9, &trace->unknown_name))
         return fail_memory(err);
     enum sonde_status status = read_processes(trace, err);
+    trace->keeps_words = SND_KEPT_WORDS;
     for (uint32_t i = 0; i < trace->process_count && status == SONDE_OK; i++) {
+        trace->processes[i].keeps_words = &trace->keeps_words;
         status = find_stop(&trace->processes[i], err);
         if (status == SONDE_OK && !show_threads(trace, i))
             status = fail_memory(err);

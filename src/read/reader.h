@@ -31,6 +31,9 @@ struct snd_chunk_ref {
     uint32_t first_own; /* string id of the first of its own names (NAME) */
     uint16_t kind, header_size;
     bool     crc_set;
+    uint64_t
+        *unpacked; /* its events, if it is packed and they are kept (read/file/cursor.c); or NULL */
+    size_t unpacked_words;
 };
 
 struct snd_shape_record {
@@ -123,6 +126,7 @@ struct snd_process {
     struct snd_chunk_ref  *lanes;  /* by seq */
     struct snd_chunk_ref  *others; /* tables, by seq */
     uint32_t               lane_count, other_count, lane_room, other_room;
+    size_t                *keeps_words; /* the trace's: of unpacked chunks that may still be kept */
     struct snd_tables      tables;
     struct snd_baseline    baseline;
     struct snd_scale       scale;
@@ -166,7 +170,8 @@ struct sonde_trace {
         *host_clocks;      /* how they were aligned (model/ranks/host_clocks.h); NULL: not yet */
     struct snd_kept *kept; /* models to be lent (model/kept.h) */
     bool             keeps;
-    uint32_t         walks; /* over all events that went to the end: tests count them */
+    size_t           keeps_words; /* of unpacked chunks: a small trace is unpacked once */
+    uint32_t         walks;       /* over all events that went to the end: tests count them */
 };
 
 /* Opens a trace whose bytes are in memory, which must stay. As sonde_trace_open otherwise. */

@@ -5,6 +5,7 @@
 
 #include "format/codec.h"
 #include "format/layout.h"
+#include "read/file/cursor.h"
 #include "scratch.h" /* before it, cmocka and what that needs */
 #include "same_event.h"
 #include "snd_config.h"
@@ -48,12 +49,19 @@ static bool keep(const struct sonde_event *event, void *user)
     return true;
 }
 
+static struct events walk(struct sonde_trace *trace)
+{
+    struct events events = { calloc(20000, sizeof *events.list), 0 };
+
+    assert_int_equal(sonde_trace_walk(trace, SONDE_BY_THREAD, keep, &events, NULL), SONDE_OK);
+    return events;
+}
+
 static struct events read_events(const char *path)
 {
     struct sonde_trace *trace = scratch_open(path);
-    struct events       events = { calloc(20000, sizeof *events.list), 0 };
+    struct events       events = walk(trace);
 
-    assert_int_equal(sonde_trace_walk(trace, SONDE_BY_THREAD, keep, &events, NULL), SONDE_OK);
     sonde_trace_close(trace);
     return events;
 }
@@ -94,6 +102,47 @@ static void packing_keeps_everything(void **state)
 }
 
 /* Not compressed: without what was reserved and not used. Needs no zstd. */
+/* A chunk is unpacked once while there is room for it in `kept` words; a walk is the same either way. */
+static void check_kept(const char *path, size_t kept, bool all)
+{
+    struct sonde_trace *trace = scratch_open(path);
+    struct snd_process *p = &trace->processes[0];
+    uint32_t            count = 0;
+    size_t              words = 0;
+
+    trace->keeps_words = kept;
+    struct events first = walk(trace), second = walk(trace);
+    for (uint32_t i = 0; i < p->lane_count; i++) {
+        count += p->lanes[i].unpacked != NULL;
+        words += p->lanes[i].unpacked_words;
+    }
+    assert_true(count > 0 && (count == p->lane_count) == all);
+    assert_true(words <= kept && trace->keeps_words == kept - words);
+    assert_int_equal(first.count, second.count);
+    for (size_t i = 0; i < first.count; i++)
+        same_event(&first.list[i], &second.list[i]);
+    free(first.list);
+    free(second.list);
+    sonde_trace_close(trace);
+}
+
+static void a_small_trace_is_unpacked_once(void **state)
+{
+    char from[256], to[256];
+
+    (void)state;
+    snprintf(from, sizeof from, "%s", scratch_path("plain"));
+    snprintf(to, sizeof to, "%s", scratch_path("small"));
+    make_trace(from, true);
+    assert_int_equal(sonde_pack(from, to, 0, NULL), SONDE_OK);
+    struct sonde_trace *trace = scratch_open(to);
+    assert_int_equal(trace->keeps_words, SND_KEPT_WORDS);
+    assert_true(trace->processes[0].lane_count > 1);
+    sonde_trace_close(trace);
+    check_kept(to, SND_KEPT_WORDS, true);
+    check_kept(to, 700, false);
+}
+
 static void a_copy_has_what_was_used(void **state)
 {
     struct synth_options options = { .chunk_bytes = 1 << 20 };
@@ -341,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packing_keeps_everything),
+        cmocka_unit_test(a_small_trace_is_unpacked_once),
         cmocka_unit_test(a_copy_has_what_was_used),
         cmocka_unit_test(packing_recovers),
         cmocka_unit_test(a_hole_in_a_sealed_chunk),

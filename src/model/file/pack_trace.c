@@ -177,7 +177,7 @@ static enum sonde_status copy_items(struct packer *p, struct snd_cursor *c, uint
     return SONDE_OK;
 }
 
-static enum sonde_status copy_chunk(struct packer *p, const struct snd_chunk_ref *chunk,
+static enum sonde_status copy_chunk(struct packer *p, struct snd_chunk_ref *chunk,
                                     struct snd_cursor *c, struct sonde_error *err)
 {
     bool     is_lane = chunk->kind == SND_CHUNK_LANE || chunk->kind == SND_CHUNK_PACKED_LANE;

@@ -72,11 +72,39 @@ static enum sonde_status unpack(struct snd_cursor *c, const uint8_t *data, size_
     return SONDE_OK;
 }
 
+/* Keeps the events that the cursor has, while there is room and memory for it. */
+static void keep_unpacked(struct snd_cursor *c)
+{
+    size_t *room = c->process->keeps_words;
+
+    if (!room || c->count > *room || c->damaged || c->chunk->kind != SND_CHUNK_PACKED_LANE)
+        return;
+    c->chunk->unpacked = malloc(c->count * 8 + 1);
+    if (!c->chunk->unpacked)
+        return;
+    if (c->count > 0)
+        memcpy(c->chunk->unpacked, c->words, c->count * 8);
+    c->chunk->unpacked_words = c->count;
+    *room -= c->count;
+}
+
+static enum sonde_status open_kept(struct snd_cursor *c, struct sonde_error *err)
+{
+    c->next = c->end;
+    if (!make_room(c, c->chunk->unpacked_words + 1))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for a packed chunk");
+    c->count = c->chunk->unpacked_words;
+    memcpy(c->words, c->chunk->unpacked, c->count * 8);
+    return SONDE_OK;
+}
+
 static enum sonde_status open_packed(struct snd_cursor *c, struct snd_codec **codec,
                                      struct sonde_error *err)
 {
     enum sonde_status status = SONDE_OK;
 
+    if (c->chunk->unpacked)
+        return open_kept(c, err);
     if (!*codec)
         status = snd_codec_new(codec, err);
     if (status != SONDE_OK)
@@ -97,11 +125,13 @@ static enum sonde_status open_packed(struct snd_cursor *c, struct snd_codec **co
     else
         status = unpack(c, data, size, *codec, err);
     free(data);
+    if (status == SONDE_OK)
+        keep_unpacked(c);
     return status;
 }
 
 enum sonde_status snd_cursor_open(struct snd_cursor *c, const struct snd_process *process,
-                                  const struct snd_chunk_ref *chunk, size_t window,
+                                  struct snd_chunk_ref *chunk, size_t window,
                                   struct snd_codec **codec, struct sonde_error *err)
 {
     c->process = process;

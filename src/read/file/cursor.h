@@ -9,7 +9,8 @@
  *         } while (snd_cursor_fill(&c));
  *
  * A window keeps memory small however large a chunk claims to be. A packed chunk is unpacked
- * whole; codec.h bounds it.
+ * whole; codec.h bounds it. The first SND_KEPT_WORDS words of a trace's packed events stay unpacked with it:
+ * a trace is walked several times, and unpacking takes longer than walking.
  *
  * Layer: read. Threads: one at a time.
  */
@@ -21,16 +22,17 @@
 
 #define SND_WINDOW_WALK ((size_t)1 << 18) /* fits the second-level cache */
 #define SND_WINDOW_MERGE ((size_t)1 << 16)
+#define SND_KEPT_WORDS ((size_t)1 << 19) /* 4 MiB */
 
 struct snd_cursor {
-    const struct snd_process   *process;
-    const struct snd_chunk_ref *chunk;
-    uint64_t                   *words; /* owned */
-    size_t                      room, at, count;
-    uint64_t                    next, end; /* bytes of the chunk: read so far, readable at most */
-    uint32_t                    crc;
-    bool                        has_used; /* its end is known from the header */
-    bool                        damaged;  /* truncated, or its checksum does not match */
+    const struct snd_process *process;
+    struct snd_chunk_ref     *chunk;
+    uint64_t                 *words; /* owned */
+    size_t                    room, at, count;
+    uint64_t                  next, end; /* bytes of the chunk: read so far, readable at most */
+    uint32_t                  crc;
+    bool                      has_used; /* its end is known from the header */
+    bool                      damaged;  /* truncated, or its checksum does not match */
 };
 
 /*
@@ -38,9 +40,9 @@ struct snd_cursor {
  * `codec` is made on first need and shared by cursors; the caller frees it.
  * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. Damage is none: the cursor is then empty.
  */
-SND_CHECKED enum sonde_status snd_cursor_open(struct snd_cursor          *cursor,
-                                              const struct snd_process   *process,
-                                              const struct snd_chunk_ref *chunk, size_t window,
+SND_CHECKED enum sonde_status snd_cursor_open(struct snd_cursor        *cursor,
+                                              const struct snd_process *process,
+                                              struct snd_chunk_ref *chunk, size_t window,
                                               struct snd_codec **codec, struct sonde_error *err);
 
 /* Moves what is unread to the front and reads on; false at the end of the chunk. */

@@ -245,9 +245,9 @@ static void end_stream(struct merge *m, struct stream *s)
 static enum sonde_status point_at(struct merge *m, struct stream *s, uint32_t entry, bool *alive,
                                   struct sonde_error *err)
 {
-    const struct entry         *e = &m->entries[entry];
-    const struct snd_process   *p = &m->walker->trace->processes[e->process];
-    const struct snd_chunk_ref *chunk = &p->lanes[e->chunk];
+    const struct entry       *e = &m->entries[entry];
+    const struct snd_process *p = &m->walker->trace->processes[e->process];
+    struct snd_chunk_ref     *chunk = &p->lanes[e->chunk];
 
     s->entry = entry;
     enum sonde_status status = snd_cursor_open(&s->cursor, p, chunk, SND_WINDOW_MERGE,
