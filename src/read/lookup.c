@@ -79,7 +79,7 @@ bool sonde_trace_tally(const struct sonde_trace *trace, uint32_t process, uint32
 
 /* ------------------------------------------------------------------ shapes */
 
-/* Text of which only the first `size` bytes are kept, and all are counted. */
+/* Text that is cut at `size` bytes; its whole length is counted. */
 struct writer {
     char  *buffer;
     size_t size, length;

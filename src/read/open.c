@@ -81,7 +81,7 @@ static enum sonde_status add_file(struct sonde_trace *trace, const char *path,
     return status == SONDE_OK ? add_source(trace, source, err) : status;
 }
 
-/* The same of a file that is another tool's: what it says is put into a trace that nobody else sees. */
+/* The same for another tool's file: it is converted into a trace that only this process has. */
 static enum sonde_status add_foreign(struct sonde_trace *trace, const char *path,
                                      struct sonde_error *err)
 {
@@ -161,7 +161,7 @@ static bool is_foreign_name(const char *path, bool loosely)
     return false;
 }
 
-/* Traces of other tools in a folder. Those that are none are passed over; `why` has the last reason. */
+/* Traces of other tools in a folder. Files that are not traces are skipped; `why` has the last reason. */
 static enum sonde_status add_foreign_files(struct sonde_trace *trace, char **list, uint32_t count,
                                            struct sonde_error *why)
 {
@@ -206,7 +206,7 @@ static enum sonde_status list_files(const char *folder, unsigned deeper, char **
     return status;
 }
 
-/* Every trace in the folder; what is none is passed over, what is a damaged one is counted. */
+/* Every trace in the folder; other files are skipped, damaged traces are counted. */
 static enum sonde_status add_folder(struct sonde_trace *trace, const char *path,
                                     struct sonde_error *err)
 {

@@ -46,7 +46,7 @@ struct snd_stack_node {
                                not defined */
 };
 
-/* A call record, and which attributes (enum snd_attr_key) it stands for besides its sequence number. */
+/* A call record, and which attributes (enum snd_attr_key) it has besides its sequence number. */
 struct snd_table_call {
     struct snd_call_record record;
     uint32_t               attr_mask;
@@ -193,7 +193,7 @@ static inline uint32_t snd_name_of(const struct snd_process *process, uint32_t i
 size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id, bool nested,
                         char *buffer, size_t size);
 
-/* The innermost frame of a stack, which `*id` is without then; false: there is none. */
+/* Takes the innermost frame off a stack: *id is the rest of it then; false: it was empty. */
 bool snd_stack_next(const struct sonde_trace *trace, uint32_t process, uint32_t *id,
                     struct sonde_frame *frame);
 

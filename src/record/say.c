@@ -17,7 +17,10 @@ void snd_say_init(void)
         at_load.st_ino = 0;
 }
 
-/* Daemons close it, and their next file has its number. A terminal, a pipe, a log are no such. */
+/*
+ * A daemon closes standard error, and the next file that it opens gets that number. What is not the file of
+ * before is written to if it is a terminal, a pipe or a log (O_APPEND).
+ */
 static bool is_ours_to_write(void)
 {
     struct stat now;

@@ -108,10 +108,10 @@ struct snd_thread {
     uint32_t                  lost_since;  /* events dropped since the lane ran dry */
     uint32_t                  ends_since;  /* of those, ends of ranges that were recorded */
     uint32_t                  skip_depth;  /* dropped begins whose ends are to be dropped too */
-    uint32_t                  supply_seen; /* snd_rec.supplies at the last vain try */
-    uint64_t                  gap_at; /* when the pause was that the next gap stands for, or 0 */
+    uint32_t                  supply_seen; /* snd_rec.supplies when there was no chunk to be had */
+    uint64_t                  gap_at; /* time of the pause that the next gap stands for, or 0 */
     uint64_t                 *gap;    /* the gap in its chunk that losses are counted in, or NULL */
-    uint32_t           counts_serial; /* of the recording that `counts` is of: thread_counts.c */
+    uint32_t           counts_serial; /* snd_rec.serial when `counts` was read: thread_counts.c */
     uint64_t           counts[SND_COUNTS_MOST]; /* at the last begin or end */
     struct snd_thread *next, **back;            /* list of attached threads; back NULL: not in it */
     struct snd_thread *older, **younger;        /* list of all that have not ended */
@@ -120,7 +120,7 @@ struct snd_thread {
         struct snd_hash hash;
         uint32_t        epoch, id;
     } cache[SND_CACHE_SLOTS]; /* interned lately */
-    uint32_t own_chunk;       /* sonde_lane.chunks for which own_count holds */
+    uint32_t own_chunk;       /* sonde_lane.chunks while own_count was counted */
     uint32_t own_count;       /* names written into that chunk */
     struct {
         struct snd_hash hash;
@@ -168,7 +168,7 @@ struct snd_recording {
 
     /* options, as given */
     char                  path[PATH_MAX]; /* a file, or a folder ending in '/' */
-    size_t                folder_length;  /* of the path: where the name in the folder begins */
+    size_t                folder_length;  /* index in `path` of the name in the folder */
     struct snd_ownfd      folder;         /* used by trace_paths.c alone */
     uint64_t              max_bytes;
     size_t                chunk_bytes;
@@ -181,21 +181,21 @@ struct snd_recording {
     void    *user;
     uint8_t  session[16];
     uint32_t parent_pid; /* of a forked child, else 0 */
-    /* in a forked child that has no file yet: the header of its parent's, to count in. Owned */
+    /* in a forked child without a file: the header of its parent's, for its counts. Owned */
     struct snd_file_header *parent_header;
     bool                    barred; /* the child could not make its file */
-    bool                    said;   /* that a cycle's file could not be made */
+    bool                    said;   /* reported that a cycle's file could not be made */
     uint64_t                step;
     uint32_t                cycle;
     char  *notes; /* what sonde_metadata() recorded, for later files: run_metadata.c */
     size_t note_bytes;
-    size_t notes_lost; /* for which there was no room */
+    size_t notes_lost; /* not kept: no room for them */
 
     /* the file */
     char             file_path[PATH_MAX];
     struct snd_ownfd file;      /* used by trace_file.c and trace_paths.c alone */
-    uint64_t         file_end;  /* up to here it is reserved or about to be */
-    uint64_t         file_made; /* atomic: it was made this long */
+    uint64_t         file_end;  /* end of what is reserved, or is being reserved */
+    uint64_t         file_made; /* atomic: size that the file has been given */
     uint32_t         in_flight;
 
     /* chunks */
@@ -214,9 +214,9 @@ struct snd_recording {
 
     /* supply thread */
     bool     has_supplier;
-    bool     is_alone;    /* there is to be none: snd_environment_is_heap() */
-    uint32_t supply_turn; /* a helper of an earlier turn ends as soon as it sees this one */
-    uint32_t helpers;     /* that have not ended yet, this turn's and earlier ones' */
+    bool     is_alone;    /* no helper is wanted: snd_environment_is_heap() */
+    uint32_t supply_turn; /* the current helper's: one of another turn ends when it reads this */
+    uint32_t helpers;     /* that have not ended, earlier ones included */
 
     /* tables */
     uint32_t                table_chunk;   /* the one being filled */
@@ -225,7 +225,7 @@ struct snd_recording {
     struct snd_chunk_list   tables;
     struct snd_intern_slot *slots;
     size_t                  slot_count, slot_used;
-    uint64_t   table_bytes, name_bytes; /* name_bytes: of what the program can make at will */
+    uint64_t   table_bytes, name_bytes; /* name_bytes: of names, of which there may be any number */
     bool       own_names; /* atomic; keep-last: new names go into the chunks that use them */
     uint32_t   next_id[SND_REC_TYPES];
     uint64_t **tallies; /* by id: the words in the file */
@@ -233,7 +233,7 @@ struct snd_recording {
     struct snd_parked {
         void  *map;
         size_t size;
-    } * parked; /* where the tallies of the recording before were: late writers may still be there */
+    } * parked; /* memory of the last recording's tallies: late writers may store into it */
     size_t parked_count;
 
     /* threads */

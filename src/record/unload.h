@@ -20,7 +20,7 @@ bool snd_unload_is_possible(void);
 /* Called once when the library is loaded, to tell dlclose() from the end of the process later. */
 void snd_unload_init(void);
 
-/* In a destructor of a late rank: whether it is dlclose() that runs it, and no other code does. */
+/* Asked in a destructor that runs late: whether dlclose() runs it, so that the code is about to be unmapped. */
 bool snd_unload_is_now(void);
 
 #endif

@@ -38,7 +38,7 @@ struct snd_cursor {
 /*
  * Points the cursor at a chunk and reads its first window of at most `window` bytes.
  * `codec` is made on first need and shared by cursors; the caller frees it.
- * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. Damage is none: the cursor is then empty.
+ * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. Damage is not an error: the cursor is then empty.
  */
 SND_CHECKED enum sonde_status snd_cursor_open(struct snd_cursor        *cursor,
                                               const struct snd_process *process,

@@ -36,7 +36,7 @@ int64_t snd_scale_added(const struct snd_scale *scale, int64_t straight_ns)
     return snd_add(a->add_ns, (int64_t)(part / snd_sub(b->at_ns, a->at_ns)));
 }
 
-/* Bends turn by 1/500 at most (bend_axis.c): each round leaves so much of what the last one was off by. */
+/* A bend changes the slope by 1/500 at most (bend_axis.c): each round leaves at most 1/500 of the error. */
 int64_t snd_scale_straight(const struct snd_scale *scale, int64_t ns)
 {
     int64_t straight = ns;

@@ -189,7 +189,7 @@ struct sonde_text snd_fact_text(const struct snd_fact *fact, unsigned field)
 
 /* -------------------------------------------------- facts as texts had them */
 
-/* Metadata, and the fact of which it has the members. */
+/* Metadata, and the fact whose members it has. */
 static const struct {
     enum snd_meta meta;
     uint32_t      kind;

@@ -68,7 +68,7 @@ static uint32_t find_pid(const struct sonde_trace *trace, const struct snd_proce
     return UINT32_MAX;
 }
 
-/* One without a file of its own, whose parent is not known, is of the file that has its samples. */
+/* A process without a file, whose parent is unknown, belongs to the file with its samples. */
 static uint32_t find_host(const struct sonde_trace *trace, uint32_t process)
 {
     const struct snd_process *guest = &trace->processes[process];

@@ -26,7 +26,7 @@ bool snd_meta_next(const struct sonde_trace *trace, uint32_t process, enum snd_m
 bool snd_meta_find(const struct sonde_trace *trace, uint32_t process, enum snd_meta meta,
                    struct sonde_text *value);
 
-/* The same of a key that is none of ours: an imported file's member. */
+/* The same for a key that sonde does not define: a member of an imported file. */
 bool snd_meta_other(const struct sonde_trace *trace, uint32_t process, const char *key,
                     struct sonde_text *value);
 

@@ -89,7 +89,7 @@ static bool parse_shapes(struct parser *p, uint32_t id, const uint8_t *data, siz
     return true;
 }
 
-/* A record that is kept as it is; of one of which older files have `least` bytes, the rest is zero. */
+/* Keeps a record as it is; one of an older file may have `least` bytes only: the rest is zero. */
 static bool keep(struct parser *p, void *array_of_any, uint32_t *count, uint32_t *room, uint32_t id,
                  size_t least, size_t item, const uint8_t *data, size_t size)
 {

@@ -18,8 +18,8 @@
 /* -------------------------------------------- frames known by their address */
 
 /*
- * Without a symbol such a frame is named after its file: "libm.so.6+0x1c". Code that a compiler made
- * at run time and told nobody of is one thing, wherever it lies.
+ * Without a symbol such a frame is named after its file: "libm.so.6+0x1c". Code generated at run time without a
+ * name is one row, whatever its address.
  */
 
 #define SHOWN_MAX 200u /* bytes of a file's name */
@@ -97,7 +97,7 @@ static void fill_frame(struct snd_frame_record *frame, const struct snd_symbol_e
                        const struct snd_frame_record *at)
 {
     *frame = *at;
-    frame->reserved = at->file; /* what is mapped there: an object file, of which this is a place */
+    frame->reserved = at->file; /* the mapped object file that the address is in */
     frame->function = entry->function;
     if (entry->file != 0)
         frame->file = entry->file;

@@ -13,7 +13,7 @@ const uint8_t snd_event_class[256] = {
 #include "format/events.def"
 };
 
-/* The kinds that most events are of; any other goes by snd_deliver_rare(), which knows all. */
+/* The most frequent kinds; any other is delivered by snd_deliver_rare(), which knows all. */
 static const uint8_t ways[256] = {
     [SND_EV_BEGIN] = SND_WAY_NAMED,      [SND_EV_SPAN] = SND_WAY_NAMED,
     [SND_EV_MARK] = SND_WAY_NAMED,       [SND_EV_COUNTER] = SND_WAY_NAMED,

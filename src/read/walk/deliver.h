@@ -117,7 +117,7 @@ static inline bool snd_deliver_count_shown_(struct snd_walker *w, struct snd_pla
     return true;
 }
 
-/* Of what has no time: that of the event before; before any event of the thread (a module's call), the thread's start. */
+/* Time of an event that has none: that of the event before it, or the thread's start if it is the first. */
 static inline int64_t snd_deliver_time_(const struct snd_walker *w, const struct snd_place *place)
 {
     int64_t ns = place->thread->last_ns;

@@ -29,7 +29,7 @@ static void ignore_other(void *user, uint32_t thread, int64_t ns, const uint64_t
     (void)user, (void)thread, (void)ns, (void)words;
 }
 
-/* Work of which the tables do not say what it was is damage, and left out. */
+/* Work without a record in the tables is damage, and left out. */
 static void gather(void *user, uint32_t process, const struct snd_device_work *work)
 {
     struct gathering        *g = user;

@@ -37,11 +37,11 @@ SND_CHECKED enum sonde_status snd_trace_devices(struct sonde_trace        *trace
                                                 struct sonde_error        *err);
 void                          snd_devices_free(struct snd_devices *devices);
 
-/* What one call asked for: `*count` items from the one that is returned on. */
+/* What one call launched: `*count` items, beginning with the one that is returned. */
 const struct snd_device_item *snd_devices_of(const struct snd_devices *devices, uint32_t process,
                                              uint32_t correlation, uint32_t *count);
 
-/* How long kernels, copies and fills that one call asked for took together; snd_trace_devices() was
+/* Total duration of the kernels, copies and fills that one call launched; snd_trace_devices() was
  * called before. */
 int64_t snd_devices_sum(const struct sonde_trace *trace, uint32_t process, uint32_t correlation);
 

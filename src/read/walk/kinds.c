@@ -8,12 +8,12 @@
 
 struct look {
     struct snd_kinds *kinds;
-    struct snd_map    keys; /* (process, key) of ranges that one may end: to their thread */
+    struct snd_map    keys; /* (process, key) of ranges that an END_KEY may end: their thread */
     uint32_t          process, thread;
     bool              failed; /* memory ran out */
 };
 
-/* Kinds of which more is noted than that they are there. */
+/* Kinds of which more is noted than their presence. */
 static const bool has_more[256] = {
     [SND_EV_ATTR] = true,    [SND_EV_ATTR64] = true, [SND_EV_FREE] = true,
     [SND_EV_END_KEY] = true, [SND_EV_THREAD] = true,

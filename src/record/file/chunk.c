@@ -216,8 +216,8 @@ void snd_chunk_count(uint32_t chunk, uint64_t events)
 }
 
 /*
- * Without the lock: no other thread can reach the chunk. In keep-last mode it enters the list of
- * sealed chunks first, because of two threads that seal at once the later one may finish first.
+ * Seals without the lock: no other thread can reach the chunk. In keep-last mode it enters the list of
+ * sealed chunks before that: the list is by age, and of two threads that seal at once either may finish first.
  */
 void snd_chunk_seal_next(void)
 {
@@ -231,7 +231,7 @@ void snd_chunk_seal_next(void)
     if (snd_rec.keep_last)
         snd_list_push(&snd_rec.sealed, chunk);
     pthread_mutex_unlock(&snd_rec.lock);
-    /* under load a checksum is not worth its time */
+    /* no checksum while other chunks wait */
     uint64_t events = snd_chunk_seal(it.map, it.used, at_leisure);
     snd_file_unmap(it.map, it.size);
     pthread_mutex_lock(&snd_rec.lock);

@@ -15,17 +15,17 @@
 uint32_t snd_intern_text(const char *text, size_t length);
 
 /*
- * Enters the lane for an event of `words` words that has a name, of which *id is set: an id of the
- * tables, or, once they are full in keep-last mode, a number of the chunk, which is recycled together
- * with it. It is for this event alone.
+ * Enters the lane for an event of `words` words with a name, and sets *id: an id of the tables or, once they
+ * are full in keep-last mode, a number of the chunk, which is valid for this event alone, since the name is
+ * recycled with the chunk.
  */
 enum snd_entry snd_lane_enter_named(size_t words, enum snd_intent intent, const char *text,
                                     uint32_t *id);
 
 /*
- * What an event needs before it whose id may be of a late record: snd_late_room(), before the lane is
- * entered, says for how many words more; snd_late_define(), after, sees to it that the chunk has the
- * record and those that it refers to. False: there is no room, which is counted.
+ * For an event whose id may be of a late record: snd_late_room(), called before the lane is entered, returns how
+ * many words more it needs; snd_late_define(), called after, writes the record and those that it refers to, unless
+ * the chunk has them. False: there is no room, which is counted.
  */
 size_t snd_late_room(uint32_t id);
 bool   snd_late_define(uint32_t id);

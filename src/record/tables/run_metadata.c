@@ -50,8 +50,8 @@ static void write_notes(void)
 }
 
 /*
- * Of a part of the package that a command of ours runs: what the person typed. The variable begins with the process that
- * runs it, so that programs further down are not taken for it.
+ * For a module of the package that a sonde command runs: the command line that the user typed. The variable begins
+ * with the pid of that process, so that its children do not take it for theirs.
  */
 static bool write_typed_command(void)
 {
@@ -119,7 +119,7 @@ void snd_metadata_rank(void)
     snd_metadata_write(snd_meta_key(SND_META_JOB_RANK), text, (size_t)n);
 }
 
-/* Of more than the set has room for, it is not known. */
+/* Left out if there are more processors than a cpu_set_t holds. */
 static void write_processors(void)
 {
     cpu_set_t set;
@@ -131,7 +131,7 @@ static void write_processors(void)
     snd_metadata_write(snd_meta_key(SND_META_MACHINE_CPUS), text, (size_t)length);
 }
 
-/* The call itself, which filters of sandboxes let through more often than the one that the library makes of it. */
+/* By the system call: seccomp filters permit it more often than the one by which libc implements it. */
 void snd_metadata_clock(enum snd_clock_moment moment)
 {
     struct timex said = { .modes = 0 };

@@ -131,7 +131,8 @@ uint64_t snd_lane_time(void)
 {
     uint64_t at = entered_at;
 
-    entered_at = 0; /* one event's; a second of the same entry is younger */
+    entered_at =
+        0; /* the time of entry is of one event; a second event of the same entry reads the clock */
     return at ? at : sonde_clock();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/thread/lane.h - how every event that is not inlined comes to be: enter, write, leave.
+ * record/thread/lane.h - recording an event that is not inlined: enter, write, leave.
  *
  * Layer:   record.
  * Threads: called by the thread that marks, with no lock held.

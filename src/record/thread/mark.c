@@ -90,7 +90,7 @@ uint64_t sonde_begin_api_slow_(uint32_t name, uint64_t call)
     return began;
 }
 
-/* The number goes before the call, each time: this is the slow way, the probe's own is not. */
+/* Writes the sequence number before each call; the probe's own, faster way writes it once for a row of calls. */
 void sonde_begin_call(uint32_t call, uint64_t sequence)
 {
     const uint64_t number = sequence << 16 | SND_ATTR_CALLS_SEQUENCE << 8 | SND_EV_ATTR;

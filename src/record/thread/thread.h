@@ -37,8 +37,8 @@ static inline void snd_thread_open_lane(const struct snd_thread *thread)
 }
 
 /*
- * An event of the calling thread is lost, `at` which moment: its recording ends there, until there is
- * room again. `is_end`: of a recorded range. Without the lock.
+ * Counts an event of the calling thread as lost at the time `at`; further ones are lost too until there is
+ * room again. `is_end`: it is the end of a recorded range. Without the lock.
  */
 void snd_thread_lose(struct snd_thread *thread, uint64_t at, bool is_end);
 
@@ -49,9 +49,9 @@ void snd_lane_write(struct sonde_lane *lane, const uint64_t *words, size_t count
 void snd_threads_park(uint64_t now);
 
 /*
- * In a new process one of its parent's threads is left. After fork() it is the caller; where the
- * process was noticed later, the caller may be a thread that this one has made since; where what
- * the lock guards cannot be looked at, nobody's chunk is touched.
+ * A new process has one of its parent's threads. CALLER: it is the calling one (after fork()). ANY: it may also
+ * be another, since the process was noticed late and may have created threads. UNKNOWN: what the lock guards
+ * cannot be read, and no thread's chunk is touched.
  */
 enum snd_survivor { SND_SURVIVOR_CALLER, SND_SURVIVOR_ANY, SND_SURVIVOR_UNKNOWN };
 void snd_threads_forget(enum snd_survivor survivor);

@@ -2,9 +2,9 @@
 /*
  * record/thread/thread_counts.h - counters of the thread at begins and ends of ranges: `sonde run --per-range`.
  *
- * Before each begin and end of a thread's range stands by how much its counters have risen since the one
- * before (COUNTED of format/attrs.def). Its lane is kept shut meanwhile, so that every mark comes through
- * the slow path; without --per-range nothing differs.
+ * Each begin and end of a range follows events COUNTED (format/attrs.def): by how much the thread's counters have
+ * risen since the last begin or end. Its lane has no room meanwhile, so that every mark takes the slow path;
+ * without --per-range nothing differs.
  *
  * Layer: record. Threads: any; what is counted is set before the first recording begins.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/counts/live_blocks.h - which stack a live block is of, and its size, by its address. No lock.
+ * probes/heap/counts/live_blocks.h - stack and size of a live block, by its address. No lock.
  *
  * A tree of three levels, as a processor's page tables: 11 bits of the address, 16, 16. A leaf has
  * an entry for each 16 bytes of a MiB of addresses; only pages that are written to take memory,

@@ -314,7 +314,7 @@ static inline void keep(struct snd_heap_walked *w, struct frame *innermost,
     w->count = (uint32_t)(outer - w->frames);
 }
 
-/* Too many frames: the innermost ones, of those that are new and those that are kept. */
+/* Too many frames: the innermost are kept, new ones and those of the earlier walk. */
 static SND_NOINLINE void cut(struct snd_heap_walked *w, struct frame *kept,
                              const struct frame *fresh, uint32_t count,
                              struct snd_heap_stack *stack)

@@ -98,7 +98,7 @@ static struct slot *slot_of(struct slots *table, uint64_t low, uint64_t high)
     }
 }
 
-/* The table with room for one more; readers keep the one that they have. Lock held. */
+/* The table with room for one more; readers of the old one may go on. Lock held. */
 static struct slots *grow(struct recording *r)
 {
     struct slots *old = r->slots;

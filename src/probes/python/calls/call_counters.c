@@ -109,7 +109,7 @@ static bool make_words(struct snd_calls_counters *c, uint32_t function)
     return true;
 }
 
-/* Words of the function's tally of a counter; NULL: there are none. */
+/* Words of the function's tally for a counter; NULL: it has none. */
 static uint64_t *words_of(struct snd_calls_counters *c, uint32_t function, uint32_t counter)
 {
     uint32_t epoch = sonde_epoch();

@@ -29,8 +29,7 @@ int64_t snd_memory_net(void)
 }
 
 /*
- * CPython makes a number for each event and drops it afterwards. That of the event before has
- * been freed by now.
+ * CPython allocates an int for each event and frees it afterwards: that of the last event is free by now.
  */
 void snd_memory_leave_out(PyObject *number)
 {

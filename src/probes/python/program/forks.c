@@ -31,7 +31,7 @@ static struct snd_py_override forks[] = {
     { .module = "posix", .name = "forkpty", .ours = call_forkpty },
 };
 
-/* All threads of ours have such names. In other cases Python itself may refuse, or is right. */
+/* All of sonde's threads have such names. Otherwise Python's own function is called, which may refuse, or warn with reason. */
 static bool is_ours_to_do(void)
 {
     return !Py_IsFinalizing() && PyInterpreterState_Get() == PyInterpreterState_Main() &&

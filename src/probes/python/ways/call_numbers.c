@@ -103,7 +103,7 @@ static struct {
 } builtins[BUILTINS_CACHED];
 static struct snd_map builtin_map;
 
-/* repr() of the method descriptor that `method` is of; NULL without an exception if none. */
+/* repr() of the method descriptor of `method`; NULL without an exception if it has none. */
 static PyObject *describe_descriptor(PyTypeObject *type, PyMethodDef *method)
 {
     PyObject *mro = type->tp_mro;
