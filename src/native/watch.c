@@ -227,7 +227,7 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
         if (w->lives)
             *w->lives = has_living(&drain);
         snd_drain_resolve(&drain);
-        /* Beside Python, whose processes have traces, moments of what they start are none worth. */
+        /* Beside Python, whose processes have traces, time of what they start that is in no sample is no reason for one. */
         bool is_empty = drain.counts[SND_NATIVE_SAMPLES] == 0 &&
                         (drain.rest == 0 || w->beside_python) &&
                         !(drain.waits && drain.waits[SND_NATIVE_WAITS_COUNT] > 0);

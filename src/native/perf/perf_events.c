@@ -355,8 +355,8 @@ static enum opened open_ring(struct snd_perf *p, pid_t pid, int cpu)
 }
 
 /*
- * As large as the system gives: users have a limit of locked memory, for all that they sample together. All are of one
- * size, and their events wake us by it.
+ * Rings as large as the system permits: a user's locked memory is limited, for all of that user's samplers together.
+ * All rings have one size, and it is by it that their events wake the reader.
  */
 static enum sonde_status open_rings(struct snd_perf *p, pid_t pid, int cpus,
                                     struct sonde_error *err)

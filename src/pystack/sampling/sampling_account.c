@@ -94,8 +94,8 @@ static void account(struct snd_sampling *s, struct snd_sampling_thread *t, uint6
 }
 
 /*
- * How long a thread took to run so much: where it shares its processor with others, longer than its CPU
- * clock says. Told from the looks that found it running twice in a row.
+ * Elapsed time in which the thread ran for `ran_ns`: more than that where it shares a processor. Estimated from
+ * rounds that found it running twice in a row.
  */
 static uint64_t stretch(const struct snd_sampling_thread *t, uint64_t ran_ns, uint64_t most)
 {

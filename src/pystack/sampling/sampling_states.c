@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pystack/sampling/sampling_inside.h"
 
-/* So much that a thread was seen to run is believed without a look at another process's clock. */
+/* Running time that is taken from samples alone; beyond it another process's clock is read. */
 #define ASK_NS 4000000u
 
 static uint32_t tell_state(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds)
@@ -80,7 +80,7 @@ static void count_left_out(struct snd_sampling *s, enum snd_py_read read)
         snd_sampling_count_(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
 }
 
-/* Is the stack that was read last one of ours, which starts or stops what records? */
+/* Whether the stack that was read last is in sonde's own code, which starts or stops a recording. */
 static bool is_own(const struct snd_sampling *s)
 {
     for (size_t k = 0; s->own_code_count > 0 && k < s->stack.count; k++) {

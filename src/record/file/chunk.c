@@ -441,7 +441,7 @@ bool snd_may_reserve(void)
 
 /*
  * In keep-last mode with few chunks, other threads may be moving all of them from one list to the
- * next. Waiting is short, and loses nothing. False: there is none to wait for.
+ * next. Waiting for one is short, and no event is lost. False: none is being moved.
  */
 static bool wait_for_recycling(void)
 {

@@ -101,8 +101,8 @@ static void end_late(void *unused)
 }
 
 /*
- * What is registered while libraries are being loaded is called after the loader's own destructor,
- * which calls those of libraries. It is of no library: it would be called when that is unloaded.
+ * What is registered while libraries are being loaded is called after the loader's own destructor, which calls
+ * those of libraries. No library is named (NULL): with one, it would be called when that is unloaded.
  */
 bool sonde_end_late(void (*call)(void))
 {

@@ -11,13 +11,12 @@
 
 #define TABLE_FIRST ((uint64_t)SND_GRAIN)
 #define TABLE_NEXT ((uint64_t)1 << 18)
-#define TABLE_GROWS \
-    16 /* a chunk is a part in so many of the tables, if that is more than the above */
+#define TABLE_GROWS 16 /* a chunk has 1/16 of the tables' size, if that is more than TABLE_NEXT */
 #define NAMES_MAX ((uint64_t)64 << 20) /* the limit for a program that keeps making names */
 #define TABLE_MAX \
-    ((uint64_t)1 << 30)  /* with stacks and tallies, of which the code has only so many */
-#define TABLE_KEPT 4096u /* keep-last: of the last chunk, for what is not a name */
-#define TABLE_SHARE 4    /* keep-last: one part in so many of the limit is for names */
+    ((uint64_t)1 << 30) /* with stacks and tallies, whose number is bounded by the program's code */
+#define TABLE_KEPT 4096u /* keep-last: bytes of the last chunk that names leave free */
+#define TABLE_SHARE 4    /* keep-last: names may take 1/4 of the limit */
 #define SLOTS_FIRST 1024u
 #define TALLIES_FIRST 512u
 #define PARKED_MAX (TABLE_MAX / TABLE_NEXT + 2) /* chunks with tallies */
@@ -56,7 +55,7 @@ static void wait_for_new_chunk(void)
         pthread_cond_broadcast(&snd_rec.settled);
 }
 
-/* A new table chunk; false: there is none. One thread at a time, the lock is free meanwhile. */
+/* Adds a table chunk; false: no room. One thread at a time; releases the lock meanwhile. */
 static bool add_chunk(size_t need)
 {
     uint64_t size = next_size();
@@ -95,7 +94,7 @@ static bool make_room(size_t need)
     return true;
 }
 
-/* May a program make as many of these as it likes? Frames, stacks and tallies are of its code. */
+/* Whether a program can make any number of these. Frames, stacks and tallies are bounded by its code. */
 static bool is_name(enum snd_record_type type)
 {
     return type != SND_REC_FRAME && type != SND_REC_STACK && type != SND_REC_TALLY;

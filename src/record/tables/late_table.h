@@ -28,7 +28,7 @@ struct snd_late {
     size_t               size;
 };
 
-/* What a late id stands for; a size of 0: it is of another recording. */
+/* The record with a late id; its size is 0 if the id is of another recording. */
 struct snd_late snd_late_find(uint32_t id);
 
 /*

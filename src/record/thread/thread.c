@@ -218,7 +218,7 @@ static void free_thread(struct snd_thread *thread)
     snd_ownpages_free(thread, sizeof *thread);
 }
 
-/* The calling thread has nothing of ours any more. */
+/* Clears what the recorder keeps in the calling thread. */
 static void forget_self(void)
 {
     self = NULL;
@@ -323,7 +323,7 @@ void snd_thread_lose(struct snd_thread *thread, uint64_t at, bool is_end)
     }
 }
 
-/* When the epoch that the lane is of was paused, or 0. */
+/* When the lane's epoch was paused, or 0. */
 static uint64_t paused_at(const struct sonde_lane *lane)
 {
     uint32_t epoch = __atomic_load_n(&lane->epoch, __ATOMIC_RELAXED);

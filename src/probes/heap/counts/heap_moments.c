@@ -6,7 +6,7 @@
 #include "sonde/record.h"
 
 #define FIRST_TICKS ((uint64_t)1 << 25) /* between moments at first: some 10 ms */
-#define MOMENTS 128u                    /* after so many, or so many shares, it doubles */
+#define MOMENTS 128u /* the time between moments doubles after this many, or after SHARES */
 #define SHARES 16384u
 #define NUMBERS (UINT32_MAX >> 2) /* that fit beside the kind, and are no late id of the recorder */
 #define END SND_HEAP_OWN          /* of the list: no stack that changes */
@@ -17,7 +17,7 @@ struct snd_heap_share {
 };
 
 static uint32_t changed = END, changed_count;
-static uint32_t of, number, moments, shares; /* `of`: the recording that the others are of */
+static uint32_t of, number, moments, shares; /* `of`: the recording that they count in */
 static uint64_t ticks = FIRST_TICKS, taken_at, looked_at;
 uint64_t        snd_heap_highest[SND_HEAP_KINDS];
 

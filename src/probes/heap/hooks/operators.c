@@ -109,7 +109,7 @@ static void give(const struct operator* one, void *block, uintptr_t second, uint
 /* Stands for std::nothrow, an object without contents. */
 static const char nothrow;
 
-/* Stands for malloc where that would not do; takes back that the call has passed. */
+/* Called in place of malloc where that would fail; undoes the count of the call. */
 static void *refuse(size_t size)
 {
     snd_heap_self.left += snd_heap_length(size);

@@ -136,7 +136,7 @@ uint64_t snd_heap_pycode(const struct snd_py_layout *l, uint64_t code)
     return mixed * MIX ^ mix_text(l, snd_u64(bytes + l->code_file), snd_u64(bytes + l->code_lines));
 }
 
-/* 0 where the instruction is none of this code. */
+/* 0 if the instruction is not in this code object. */
 static uint32_t find_line(const struct snd_py_layout *l, const struct snd_py_frame *f)
 {
     static struct snd_code_copies copies;

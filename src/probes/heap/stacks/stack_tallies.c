@@ -19,7 +19,7 @@
 #define SLOTS_FIRST ((size_t)1 << 10) /* small: see heap_pages.h */
 #define EARLY_PLACES ((size_t)1 << 16)
 #define EARLY_STACKS 2048u
-/* After so many allocations, or bytes at a time, a forked child has a file: most call exec before. */
+/* A forked child gets a file after so many allocations, or one of so many bytes: most call exec before. */
 #define DELAYED 1000u
 #define DELAYED_BYTES ((uint64_t)256 << 10)
 
