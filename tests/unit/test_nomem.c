@@ -467,6 +467,9 @@ static void models_survive(void **state)
         use_timeline,     use_merge,  use_lines,  use_samples, use_sample_functions, use_bench,
         use_tensor_lines, use_layers, use_graph,  use_diff
     };
+    static const char *const folding[] = {
+        "fold", "memory", "async", "gpu", "gpu_overlap"
+    }; /* without FLOPs, which are found again where they are not kept */
     const char *path = write_trace();
 
     (void)state;
@@ -477,6 +480,14 @@ static void models_survive(void **state)
     check_use(write_gpu(), use_kernels);
     check_use(write_gpu(), use_gpu);
     check_use(write_job(), use_ranks);
+    for (size_t i = 0; i < sizeof folding / sizeof folding[0]; i++) {
+        const char *generated = scratch_path(folding[i]);
+        assert_true(make_case(folding[i], generated, USUAL_N));
+        check_use(generated, use_events);
+        check_use(generated, use_averages);
+        check_use(generated, use_tree);
+        check_use(generated, use_modules);
+    }
     assert_true(fail_each(use_hosts, (void *)write_hosts()) > 100);
 }
 
@@ -582,6 +593,20 @@ static void fail_export(const char *path, const char *format, use_fn *use, long 
     sonde_trace_close(e.trace);
 }
 
+/* Of how many allocations one fails, so that a use of a trace is tried some hundred times at most. */
+static long find_stride(const char *path, const char *format, use_fn *use)
+{
+    const long      most = 100, many = LONG_MAX / 2;
+    struct exported e = { .trace = scratch_open(path), .format = format };
+
+    allocations_left = many;
+    (void)use(&e);
+    long made = many - allocations_left;
+    allocations_left = -1;
+    sonde_trace_close(e.trace);
+    return made / most + 1;
+}
+
 static void exports_survive(void **state)
 {
     const struct sonde_exporter_info *info;
@@ -600,6 +625,26 @@ static void exports_survive(void **state)
             else if (!info->missing)
                 fail_export(path, info->name, export_stream, stride);
         }
+    }
+}
+
+static void exports_of_all_kinds_survive(void **state)
+{
+    static const char *const          cases[] = { "gpu_memory", "op_details", "mixed",
+                                                  "counters",   "links",      "async",
+                                                  "job",        "steps",      "samples_children" };
+    const struct sonde_exporter_info *info;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s", scratch_path(cases[i]));
+        assert_true(make_case(cases[i], path, USUAL_N));
+        for (size_t n = 0; (info = sonde_exporter_info(n)) != NULL; n++)
+            if (!sonde_exporter_is_folder(info->name) && !info->missing &&
+                strcmp(info->name, "html") != 0)
+                fail_export(path, info->name, export_stream,
+                            find_stride(path, info->name, export_stream));
     }
 }
 
@@ -627,20 +672,6 @@ static void views_survive(void **state)
     fail_export(scratch_path("counted ranges"), "range-counters", report, 1);
 }
 
-/* Of how many allocations one fails, so that a view of a trace is tried some hundred times at most. */
-static long find_stride(const char *path, const char *view)
-{
-    const long      most = 100, many = LONG_MAX / 2;
-    struct exported e = { .trace = scratch_open(path), .format = view };
-
-    allocations_left = many;
-    (void)report(&e);
-    long made = many - allocations_left;
-    allocations_left = -1;
-    sonde_trace_close(e.trace);
-    return made / most + 1;
-}
-
 /* A source that does not fit in memory is not shown: no trace of lines is among them. */
 static void views_of_all_kinds_survive(void **state)
 {
@@ -662,7 +693,7 @@ static void views_of_all_kinds_survive(void **state)
         assert_true(make_case(cases[i], path, USUAL_N));
         for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)
             if (strcmp(info->name, "asm") != 0)
-                fail_export(path, info->name, report, find_stride(path, info->name));
+                fail_export(path, info->name, report, find_stride(path, info->name, report));
     }
 }
 
@@ -742,9 +773,13 @@ static void packing_survives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_survives), cmocka_unit_test(models_survive),
-        cmocka_unit_test(packing_survives), cmocka_unit_test(exports_survive),
-        cmocka_unit_test(views_survive),    cmocka_unit_test(views_of_all_kinds_survive),
+        cmocka_unit_test(opening_survives),
+        cmocka_unit_test(models_survive),
+        cmocka_unit_test(packing_survives),
+        cmocka_unit_test(exports_survive),
+        cmocka_unit_test(views_survive),
+        cmocka_unit_test(views_of_all_kinds_survive),
+        cmocka_unit_test(exports_of_all_kinds_survive),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -153,16 +153,17 @@ enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err)
 /* ---------------------------------------------------------------------- head */
 
 /* What a person calls it; of a job, which rank it is before that. */
-static void put_title(const struct sonde_trace *trace, uint32_t process, struct snd_json *json)
+static void put_title(struct snd_html *page, uint32_t process, struct snd_json *json)
 {
-    struct sonde_text   title = snd_meta_title(trace, process);
-    uint32_t            rank = sonde_trace_process(trace, process)->rank;
+    struct sonde_text   title = snd_meta_title(page->trace, process);
+    uint32_t            rank = sonde_trace_process(page->trace, process)->rank;
     struct sonde_buffer text = { 0 };
 
     if (rank != SONDE_NONE)
         snd_buf_format(&text, "rank %" PRIu32 ": ", rank);
     snd_buf_put(&text, title.bytes, title.length);
     snd_json_string(json, "title", snd_buf_string(&text), text.length);
+    page->failed |= text.failed;
     sonde_buffer_release(&text);
 }
 
@@ -173,7 +174,7 @@ static void put_processes(struct snd_html *page, struct snd_json *json)
         const struct sonde_process *process = sonde_trace_process(page->trace, i);
         snd_json_object(json, NULL);
         snd_json_uint(json, "pid", snd_export_pid(page->trace, i));
-        put_title(page->trace, i, json);
+        put_title(page, i, json);
         snd_json_text(json, "host", process->host);
         snd_json_end(json);
     }

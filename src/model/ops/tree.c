@@ -89,6 +89,8 @@ static struct sonde_text name_thread(struct sonde_tree *t, const struct snd_lane
     char  *copy = text.failed ? NULL : snd_arena_copy(&t->arena, text.bytes, text.length);
     size_t length = text.length;
     sonde_buffer_release(&text);
+    if (!copy)
+        snd_assembly_stop(&t->assembly);
     return copy ? (struct sonde_text){ copy, length } : (struct sonde_text){ "", 0 };
 }
 
