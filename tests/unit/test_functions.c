@@ -335,6 +335,41 @@ static void call_tree_without_a_root(void **state)
 }
 
 /* Times that no clock told: together they are past what is held. */
+/* The same if it is the first of all, or the last, or has taken no more time than the others. */
+static void the_longest_is_the_root_wherever_it_stands(void **state)
+{
+    (void)state;
+    for (unsigned longest = 0; longest < 4; longest++) {
+        char          path[256], name[8];
+        uint32_t      frames[3];
+        struct synth *s;
+        snprintf(path, sizeof path, "%s%u", scratch_path("longest"), longest);
+        s = synth_new(path, NULL);
+        for (uint32_t i = 0; i < 3; i++) {
+            snprintf(name, sizeof name, "f%u", i);
+            frames[i] = frame_of(s, name, 2 + i);
+        }
+        for (uint32_t i = 0; i < 3; i++) {
+            const uint64_t ns = i == longest ? 900 : 100, words[8] = { 1, 1, ns, ns, 0, 0, 1, ns };
+            synth_tally(s, SND_TALLY_CALLS, frames[i], frames[(i + 1) % 3], words, 8);
+        }
+        synth_close(s, true);
+        struct sonde_trace     *trace = scratch_open(path);
+        struct sonde_functions *functions = functions_of(trace);
+        struct sonde_call_tree *tree;
+        snprintf(name, sizeof name, "f%u", longest % 3);
+        assert_int_equal(sonde_call_tree_new(functions, &tree, NULL), SONDE_OK);
+        uint32_t root = sonde_call_tree_node(tree, 1)->function;
+        if (longest < 3)
+            assert_true(text_is(sonde_functions_row(functions, root)->name, name));
+        else
+            assert_int_equal(root, 0);
+        sonde_call_tree_free(tree);
+        sonde_functions_free(functions);
+        sonde_trace_close(trace);
+    }
+}
+
 static void call_tree_of_eternities(void **state)
 {
     const uint64_t words[8] = { 1, 1, INT64_MAX, INT64_MAX, 0, 0, 1, INT64_MAX };
@@ -370,6 +405,7 @@ int main(void)
         cmocka_unit_test(tallies_go_before_ranges),
         cmocka_unit_test(call_tree_shares_out),
         cmocka_unit_test(call_tree_without_a_root),
+        cmocka_unit_test(the_longest_is_the_root_wherever_it_stands),
         cmocka_unit_test(call_tree_of_eternities),
     };
 

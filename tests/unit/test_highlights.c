@@ -132,11 +132,39 @@ static void places_of_functions(void **state)
     check_place(path, 7, expected);
 }
 
+/* Time that several threads waited is left out, unless it was asked for and the kernel reports it. */
+static void waits_of_samples_are_left_out(void **state)
+{
+    static const char *const asked[] = { NULL, "yes", "no" };
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct synth *s = synth_new(scratch_path("waits"), NULL);
+        uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+        uint32_t      file = synth_string(s, "f.py");
+        uint32_t      busy = synth_stack(s, 0, synth_frame(s, synth_string(s, "busy"), file, 1));
+        uint32_t      idle = synth_stack(s, 0, synth_frame(s, synth_string(s, "wait"), file, 2));
+        if (asked[i])
+            synth_meta(s, "native.off_cpu", asked[i]);
+        synth_sample(s, t, 1000, busy, 3 | 1 << 8, t, 100);
+        synth_sample(s, t, 2000, idle, 2 | 1 << 8, u, 1000);
+        synth_close(s, true);
+        struct snd_highlights found = { .count = 0 };
+        struct sonde_trace   *trace = scratch_open(scratch_path("waits"));
+        assert_int_equal(snd_highlights_find(trace, SND_HAS_SAMPLES, &found, NULL), SONDE_OK);
+        sonde_trace_close(trace);
+        const struct snd_highlight *h = find_link(&found, "flame/samples");
+        assert_non_null(h);
+        assert_int_equal(strstr(h->text, "the running time") == NULL, i == 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(slow_steps),
                                         cmocka_unit_test(a_gpu_that_is_idle_is_told_of),
-                                        cmocka_unit_test(places_of_functions) };
+                                        cmocka_unit_test(places_of_functions),
+                                        cmocka_unit_test(waits_of_samples_are_left_out) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

@@ -237,6 +237,10 @@ static void parts_are_written_as_they_fill(void **state)
     for (int64_t i = 0; i < half - 1; i++)
         add(&w, half - 1);
     assert_int_equal(w.part.late.count, half - 1);
+    assert_int_equal(w.part.late.column_count, w.part.rows.column_count);
+    for (size_t i = 0; i < w.part.late.count; i++)
+        assert_int_equal(w.part.late.columns[w.time - (w.time > w.part.left_out)].numbers[i],
+                         half - 1);
     assert_int_equal(w.part.group_count, 1);
     add(&w, half - 1);
     assert_int_equal(w.part.late.count, 0);

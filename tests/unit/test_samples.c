@@ -192,6 +192,7 @@ static void check_merged(const struct sonde_samples *samples)
     assert_int_equal(t->threads, 2);
     assert_int_equal(t->time_ns, 500);
     assert_int_equal(t->idle_ns, 100);
+    assert_int_equal(t->last_ns - t->first_ns, 500); /* from 100 before the first to the other's */
     const struct sonde_sample_node *node = sonde_samples_node(samples, t->root);
     assert_int_equal(node->time_ns, 400);
     node = sonde_samples_node(samples, node->first_child);

@@ -144,7 +144,7 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
 
 static void add_rows(struct snd_doc *doc, const struct snd_sample_lines *lines)
 {
-    struct snd_pysource source = { 0 };
+    struct snd_pysource source;
 
     for (uint32_t i = 0; i < lines->count; i++) {
         const struct snd_sample_line *row = &lines->rows[i];
