@@ -15,6 +15,16 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RESULTS = f"{ROOT}/bench/results.json"
+BUILD = f"{ROOT}/build-bench"
+
+
+def build(*targets):
+    """Programs to be measured, in a build of its own, configured after the peers' packages are there."""
+    quiet = dict(stdout=subprocess.DEVNULL)
+    if not os.path.exists(f"{BUILD}/build.ninja"):
+        subprocess.run([os.environ.get("MESON", "meson"), "setup", BUILD, ROOT, "--buildtype=release", "-Dpython=disabled"],
+                       check=True, **quiet)
+    subprocess.run(["ninja", "-C", BUILD, *targets], check=True, **quiet)
 
 
 # ------------------------------------------------------------------------ making
