@@ -3,8 +3,9 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
+
+#include "base/system/quiet_thread.h"
 
 #define BLOCKS_LEAST 4u /* one is filled, one is written, and both threads have one to go on with */
 
@@ -78,19 +79,6 @@ static struct block *take_block(struct snd_behind *b)
     return block;
 }
 
-/* The program's handlers stay with its own threads; a pipe that nobody reads ends it as it would have. */
-static bool start_thread(struct snd_behind *b)
-{
-    sigset_t most, before;
-
-    sigfillset(&most);
-    sigdelset(&most, SIGPIPE);
-    pthread_sigmask(SIG_SETMASK, &most, &before);
-    int failed = pthread_create(&b->thread, NULL, write_blocks, b);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed == 0;
-}
-
 static void free_blocks(struct block *block)
 {
     while (block) {
@@ -123,7 +111,7 @@ struct snd_behind *snd_behind_new(const struct sonde_sink *sink, size_t ahead)
     pthread_cond_init(&b->handed, NULL);
     pthread_cond_init(&b->written, NULL);
     b->filled = take_block(b);
-    if (!b->filled || !start_thread(b)) {
+    if (!b->filled || !snd_quiet_thread(&b->thread, write_blocks, b)) {
         release(b);
         return NULL;
     }

@@ -35,7 +35,8 @@ static enum sonde_status write_events(struct snd_chrome *chrome, struct sonde_er
                                      .end = snd_chrome_on_end,
                                      .event = snd_chrome_on_event,
                                      .user = chrome,
-                                     .gpu = &chrome->gpu };
+                                     .gpu = &chrome->gpu,
+                                     .ahead = true };
     enum sonde_status      st = snd_spans_walk(chrome->trace, &calls, &chrome->totals, err);
     if (st == SONDE_OK && chrome->text.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a name or a stack");

@@ -94,7 +94,8 @@ SND_EXPORT_WRITE(snd_export_perfetto)
     struct snd_spans_calls  write = { .begin = snd_perfetto_on_begin,
                                       .end = snd_perfetto_on_end,
                                       .event = snd_perfetto_on_event,
-                                      .user = &p };
+                                      .user = &p,
+                                      .ahead = true };
     struct snd_spans_totals totals;
     bool                    needs_first;
     enum sonde_status       st = needs_first_walk(trace, &needs_first, err);

@@ -6,10 +6,10 @@
  * that the reader has freed are filled again; those that it keeps are its own, and others are made.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/quiet_thread.h"
 #include "base/text/buf.h"
 #include "export/tables/table_rows.h"
 
@@ -170,18 +170,6 @@ static void *fill_batches(void *user)
     return NULL;
 }
 
-/* The program's handlers stay with its own threads. */
-static bool start_thread(struct sonde_table_scan *scan)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    scan->has_thread = pthread_create(&scan->thread, NULL, fill_batches, scan) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return scan->has_thread;
-}
-
 /* ------------------------------------------------------------------ the reader */
 
 static enum sonde_status refuse_column(const struct snd_sql_table *table, const char *name,
@@ -264,7 +252,9 @@ enum sonde_status sonde_table_scan_next(struct sonde_table_scan *scan, struct so
                                         struct sonde_error *err)
 {
     *batch = NULL;
-    if (!scan->has_thread && !start_thread(scan))
+    if (!scan->has_thread)
+        scan->has_thread = snd_quiet_thread(&scan->thread, fill_batches, scan);
+    if (!scan->has_thread)
         return snd_fail(err, SONDE_E_IO, "cannot start a thread to read the trace");
     pthread_mutex_lock(&scan->batches->lock);
     while (scan->made_count == scan->taken_count && !scan->is_done)

@@ -656,8 +656,9 @@ static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, 
     return st;
 }
 
-enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, enum snd_sql_order order,
-                               snd_sql_row_fn *row, void *user, struct sonde_error *err)
+enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
+                                    enum snd_sql_order order, snd_sql_row_fn *row, void *user,
+                                    struct sonde_error *err)
 {
     return write_rows(trace, wanted, UINT32_MAX, order, row, user, err);
 }

@@ -90,6 +90,10 @@ enum snd_sql_order { SND_SQL_BY_TIME, SND_SQL_BY_PROCESS };
 SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted,
                                            enum snd_sql_order order, snd_sql_row_fn *row,
                                            void *user, struct sonde_error *err);
+/* The walk in this thread too, where snd_sql_rows() has another for it if that pays: `row` is called in this one either way. */
+SND_CHECKED enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
+                                                enum snd_sql_order order, snd_sql_row_fn *row,
+                                                void *user, struct sonde_error *err);
 
 /* The same of one table. Values of columns that are not in `columns`, bits by number, are of no meaning. */
 SND_CHECKED enum sonde_status snd_sql_table_rows(struct sonde_trace   *trace,

@@ -122,7 +122,7 @@ static enum sonde_status put_work(struct csv *csv, struct sonde_trace *trace,
 SND_EXPORT_WRITE(snd_export_csv)
 {
     struct csv              csv = { .trace = trace, .out = out };
-    struct snd_spans_calls  calls = { .end = put_span, .user = &csv };
+    struct snd_spans_calls  calls = { .end = put_span, .user = &csv, .ahead = true };
     struct snd_spans_totals totals;
 
     (void)options;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/timeline/spans.h"
 
+#include "export/timeline/span_records.h"
+
 struct walk {
     struct snd_spans_calls calls;
     struct snd_assembly    assembly;
@@ -116,12 +118,14 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
     (void)parent;
     if (w->stopped)
         return;
-    if (w->calls.begin)
+    if (w->calls.begin && !w->calls.leaf)
         go_on(w, w->calls.begin(&span, w->calls.user));
     if (call)
         snd_call_keep(call, known->has_sequence && leaf->has_sequence ? &leaf->sequence : NULL,
                       &span.attr_mask, w->attrs);
-    if (!w->stopped)
+    if (w->calls.leaf)
+        go_on(w, w->calls.leaf(&span, w->calls.user));
+    else if (!w->stopped)
         go_on(w, w->calls.end(&span, w->calls.user));
 }
 
@@ -173,8 +177,8 @@ static struct snd_spans_totals add_up(const struct walk *w)
     return totals;
 }
 
-enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spans_calls *calls,
-                                 struct snd_spans_totals *totals, struct sonde_error *err)
+static enum sonde_status walk_here(struct sonde_trace *trace, const struct snd_spans_calls *calls,
+                                   struct snd_spans_totals *totals, struct sonde_error *err)
 {
     struct walk               w = { .calls = *calls };
     const struct snd_consumer consumer = { .user = &w,
@@ -192,5 +196,64 @@ enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spa
     *totals = add_up(&w);
     snd_assembly_release(&w.assembly);
     snd_live_release(&w.live);
+    return st;
+}
+
+/* -------------------------------------------------------- in a thread of its own */
+
+struct walk_ahead {
+    struct sonde_trace           *trace;
+    const struct snd_spans_calls *calls;
+    struct snd_spans_totals      *totals;
+};
+
+static enum sonde_status pack_all(void *user, struct snd_ahead_writer *writer,
+                                  struct sonde_error *err)
+{
+    const struct walk_ahead *w = user;
+    struct snd_spans_calls   packing = snd_spanrecords_pack(w->calls, writer);
+
+    return walk_here(w->trace, &packing, w->totals, err);
+}
+
+static enum sonde_status take_all(struct snd_ahead *ahead, struct snd_span_replay *replay,
+                                  struct sonde_error *err)
+{
+    const struct snd_block *block;
+
+    while ((block = snd_ahead_next(ahead)) != NULL)
+        if (!snd_spanrecords_replay(replay, block))
+            break;
+    if (block)
+        snd_ahead_stop(ahead);
+    enum sonde_status st = snd_ahead_end(ahead, err);
+    return st == SONDE_OK && replay->failed
+               ? snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranges that are open")
+               : st;
+}
+
+enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spans_calls *calls,
+                                 struct snd_spans_totals *totals, struct sonde_error *err)
+{
+    struct walk_ahead         w = { trace, calls, totals };
+    struct snd_span_replay    replay;
+    struct snd_ahead          ahead;
+    const struct snd_devices *devices;
+    enum sonde_status         st;
+
+    if (!calls->ahead || !snd_ahead_pays(trace))
+        return walk_here(trace, calls, totals, err);
+    st = snd_trace_devices(trace, &devices, err); /* both sides ask for them */
+    if (st != SONDE_OK)
+        return st;
+    if (!snd_spanrecords_begin(&replay, trace, calls))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+    if (snd_ahead_begin(&ahead, pack_all, &w)) {
+        st = take_all(&ahead, &replay, err);
+        totals->stopped = replay.stopped;
+    } else {
+        st = walk_here(trace, calls, totals, err);
+    }
+    snd_spanrecords_release(&replay);
     return st;
 }

@@ -42,12 +42,19 @@ struct snd_spans_calls {
     /* A span has begun; its attributes are not known yet. It may be given a mark and a number. */
     bool (*begin)(struct snd_span *span, void *user);
     bool (*end)(const struct snd_span *span, void *user);
+    /* Instead of the two, of one that nothing lies in: they come at once. NULL: they are called. */
+    bool (*leaf)(const struct snd_span *span, void *user);
     /* What is not part of a range. `change`: of ALLOC and FREE, else NULL. */
     bool (*event)(const struct sonde_event *event, const struct snd_live_change *change,
                   void *user);
     void *user;
     /* NULL, or started: records which range launched GPU work; owners are serials. */
     struct snd_torch_gpu *gpu;
+    /*
+     * The walk may go ahead in a thread of its own (export/common/walk_ahead.h): the calls have much to do. They read of the
+     * trace what is there once it is open, and nothing of `gpu`.
+     */
+    bool ahead;
 };
 
 struct snd_spans_totals {

@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@
 #include "base/error.h"
 #include "base/system/clock_ns.h"
 #include "base/system/libc.h"
+#include "base/system/processors.h"
 #include "base/text/json_member.h"
 #include "read/said/trace_metadata.h"
 
@@ -193,16 +193,6 @@ static void *work(void *object)
     return NULL;
 }
 
-static uint32_t count_processors(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    int count = CPU_COUNT(&set);
-    return count < 1 ? 1 : count > THREADS_MAX ? THREADS_MAX : (uint32_t)count;
-}
-
 /* Of each array, over all threads: twice the last cache, within bounds. */
 static size_t array_bytes(void)
 {
@@ -249,8 +239,9 @@ static void add_up(const struct team *team, struct sonde_roof *out)
 
 enum sonde_status sonde_roof_measure(struct sonde_roof *out, struct sonde_error *err)
 {
+    uint32_t          processors = snd_processors();
     struct team       team = { .chains = find_chains(),
-                               .size = count_processors(),
+                               .size = processors < THREADS_MAX ? processors : THREADS_MAX,
                                .lock = PTHREAD_MUTEX_INITIALIZER,
                                .changed = PTHREAD_COND_INITIALIZER };
     enum sonde_status st = SONDE_OK;
