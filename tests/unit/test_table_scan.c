@@ -4,7 +4,7 @@
 #include "sonde/tables.h"
 #include "scratch.h"
 
-#define RANGES 50000u /* more than batches that wait for the reader would hold */
+#define RANGES 70000u /* twice: more than 2 batches taken, 4 waiting and 1 being filled hold */
 
 /* Ranges of 100 names under one that lasts; every third has a step before it. */
 static struct sonde_trace *record(void)
