@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files/folders.h"
 #include "base/text/buf.h"
 #include "import/map/importer.h"
 

@@ -51,7 +51,7 @@ static struct sonde_trace *end(const struct snd_devices **devices)
     recorded_stop();
     sonde_trace_path(path, sizeof path);
     assert_int_equal(sonde_trace_open(path, &trace, NULL), SONDE_OK);
-    assert_int_equal(snd_trace_devices(trace, devices, NULL), SONDE_OK);
+    assert_int_equal(snd_trace_devices_by_time(trace, devices, NULL), SONDE_OK);
     return trace;
 }
 
@@ -317,7 +317,7 @@ static void what_is_under_way_is_in_the_file(void **state)
     recorded_stop();
     assert_int_equal(standin_get("waits"), waits + 2);
     assert_int_equal(sonde_trace_open(options.path, &trace, NULL), SONDE_OK);
-    assert_int_equal(snd_trace_devices(trace, &devices, NULL), SONDE_OK);
+    assert_int_equal(snd_trace_devices_by_time(trace, &devices, NULL), SONDE_OK);
     assert_int_equal(devices->count, 2);
     sonde_trace_close(trace);
     sonde_cuda_stop();
@@ -346,7 +346,7 @@ static void cycles_of_a_schedule(void **state)
     struct sonde_trace       *trace;
     const struct snd_devices *devices;
     assert_int_equal(sonde_trace_open(folder, &trace, NULL), SONDE_OK);
-    assert_int_equal(snd_trace_devices(trace, &devices, NULL), SONDE_OK);
+    assert_int_equal(snd_trace_devices_by_time(trace, &devices, NULL), SONDE_OK);
     assert_int_equal(devices->count, 4);
     sonde_trace_close(trace);
     char command[PATH_MAX + 24];

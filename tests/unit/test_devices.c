@@ -35,7 +35,7 @@ static const struct snd_devices *read_devices(struct sonde_trace *trace)
 {
     const struct snd_devices *devices;
 
-    assert_int_equal(snd_trace_devices(trace, &devices, NULL), SONDE_OK);
+    assert_int_equal(snd_trace_devices_by_time(trace, &devices, NULL), SONDE_OK);
     return devices;
 }
 
@@ -219,12 +219,75 @@ static void the_public_walk_shows_it(void **state)
     sonde_trace_close(trace);
 }
 
+/* Of the mapping that has this address, what is in memory; -1: it is not told. */
+static long resident_kib(const void *address)
+{
+    FILE         *maps = fopen("/proc/self/smaps", "r");
+    char          line[512];
+    unsigned long from, to;
+    bool          is_it = false;
+    long          found = -1;
+
+    while (maps && found < 0 && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            is_it = (uintptr_t)address >= from && (uintptr_t)address < to;
+        else if (is_it)
+            (void)sscanf(line, "Rss: %ld kB", &found);
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+/* More than are kept in memory: written in no order, found by their calls one after the other and far apart. */
+static void many_are_in_a_file(void **state)
+{
+    enum { MANY = 600000, STRIDE = 7919 };
+    const char *path = scratch_path("many");
+    struct made m = make(path);
+    uint32_t    count;
+    long        near_kib = -1;
+
+    (void)state;
+    for (uint64_t i = 0; i < MANY; i++) {
+        uint32_t call = (uint32_t)(i * STRIDE % MANY);
+        synth_device(m.s, m.worker, 1000 + (uint64_t)call * 10, call % 2 ? m.kernel : m.copy,
+                     m.queue, 1 + call % 9, call + 1, 0);
+    }
+    synth_close(m.s, true);
+    struct sonde_trace       *trace = scratch_open(path);
+    const struct snd_devices *d;
+    assert_int_equal(snd_trace_devices(trace, &d, NULL), SONDE_OK);
+    assert_int_equal(d->count, MANY);
+    assert_null(d->by_time); /* nobody has asked */
+    assert_true(!d->pages.file || resident_kib(d->items) < 4096);
+    for (uint32_t i = 0; i < 2 * MANY; i += i < MANY ? 1 : 97) {
+        uint32_t                      call = i < MANY ? i : (uint32_t)((uint64_t)i * STRIDE % MANY);
+        const struct snd_device_item *item = snd_devices_of(d, 0, call + 1, &count);
+        assert_int_equal(count, 1);
+        assert_int_equal(item->start_ns, 1000 + call * 10);
+        assert_int_equal(item->duration_ns, 1 + call % 9);
+        if (i == MANY - 1)
+            near_kib = resident_kib(d->items);
+        if (call % 1000 == 0)
+            assert_int_equal(snd_devices_sum(trace, 0, call + 1), 1 + call % 9);
+    }
+    assert_null(snd_devices_of(d, 0, 0, &count));
+    assert_null(snd_devices_of(d, 0, MANY + 1, &count));
+    assert_null(snd_devices_of(d, 1, 1, &count));
+    assert_true(!d->pages.file || near_kib < 6000); /* of 28 MB; pages may be of 2 MiB */
+    assert_int_equal(snd_trace_devices_by_time(trace, &d, NULL), SONDE_OK);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(d->items[d->by_time[i]].start_ns, 1000 + i * 10);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_is_found_by_its_call), cmocka_unit_test(it_is_not_the_thread_s),
         cmocka_unit_test(ranges_have_their_work),    cmocka_unit_test(short_events_mean_the_same),
-        cmocka_unit_test(the_public_walk_shows_it),
+        cmocka_unit_test(the_public_walk_shows_it),  cmocka_unit_test(many_are_in_a_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,4 +51,24 @@ static void remove_at(int parent, const char *name)
 void snd_folder_remove(const char *path)
 {
     remove_at(AT_FDCWD, path);
+}
+
+int snd_temporary_file(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char        path[PATH_MAX];
+
+    if (!folder || !*folder)
+        folder = P_tmpdir;
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    if ((size_t)snprintf(path, sizeof path, "%s/sonde.XXXXXX", folder) >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
 }

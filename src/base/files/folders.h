@@ -16,6 +16,9 @@
 #define SND_NO_SCRATCH "cannot make a temporary folder in $TMPDIR, /tmp or /var/tmp: %s"
 bool snd_folder_scratch(const char *stem, struct sonde_buffer *path);
 
+/* A temporary file without a name, for reading and writing; -1 with errno. */
+int snd_temporary_file(void);
+
 /* Removes a folder and all in it. Needs no memory: it may be out. */
 void snd_folder_remove(const char *path);
 

@@ -76,6 +76,8 @@ SND_EXPORT_WRITE(snd_export_chrome)
     if (st == SONDE_OK)
         st = snd_torchgpu_begin(&chrome.gpu, trace, err);
     if (st == SONDE_OK)
+        st = snd_trace_devices_by_time(trace, &chrome.gpu.devices, err);
+    if (st == SONDE_OK)
         st = snd_chrome_measure_memory(&chrome, err);
     if (st == SONDE_OK)
         st = write_events(&chrome, err);

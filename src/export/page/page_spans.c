@@ -292,7 +292,7 @@ static bool on_event(const struct sonde_event *event, const struct snd_live_chan
 static enum sonde_status put_works(struct snd_html *page, struct sonde_error *err)
 {
     const struct snd_devices *devices;
-    enum sonde_status         st = snd_trace_devices(page->trace, &devices, err);
+    enum sonde_status         st = snd_trace_devices_by_time(page->trace, &devices, err);
 
     for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++) {
         const struct snd_device_item *item = &devices->items[devices->by_time[i]];

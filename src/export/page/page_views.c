@@ -198,7 +198,7 @@ static enum sonde_status put_streams(struct snd_html *page, struct snd_json *jso
     const struct snd_devices *devices;
     struct snd_map            known = { 0 };
     uint32_t                  unused;
-    enum sonde_status         st = snd_trace_devices(page->trace, &devices, err);
+    enum sonde_status         st = snd_trace_devices_by_time(page->trace, &devices, err);
 
     snd_json_array(json, "streams");
     for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++) {

@@ -363,7 +363,7 @@ enum sonde_status snd_perfetto_works(struct snd_perfetto *p, struct sonde_error 
 {
     const struct snd_devices *devices;
     struct streams            streams = { 0 };
-    enum sonde_status         st = snd_trace_devices(p->trace, &devices, err);
+    enum sonde_status         st = snd_trace_devices_by_time(p->trace, &devices, err);
 
     for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++) {
         const struct snd_device_item *item = &devices->items[devices->by_time[i]];

@@ -222,7 +222,7 @@ enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_ou
     snd_assembly_release(&r.assembly);
     const struct snd_devices *devices = NULL;
     if (st == SONDE_OK)
-        st = snd_trace_devices(trace, &devices, err);
+        st = snd_trace_devices_by_time(trace, &devices, err);
     snd_speedscope_add_work(&r.common, devices);
     if (st == SONDE_OK && !r.common.failed)
         put_all(&r, devices, out);

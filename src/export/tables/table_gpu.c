@@ -60,7 +60,7 @@ enum sonde_status snd_sql_gpu_rows(struct sonde_trace *trace, snd_sql_row_fn *ro
 {
     const struct snd_devices *devices;
     struct snd_launches      *launches;
-    enum sonde_status         st = snd_trace_devices(trace, &devices, err);
+    enum sonde_status         st = snd_trace_devices_by_time(trace, &devices, err);
 
     if (st != SONDE_OK || !devices)
         return st;

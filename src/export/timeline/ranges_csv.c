@@ -96,7 +96,7 @@ static enum sonde_status put_work(struct csv *csv, struct sonde_trace *trace,
                                   struct sonde_error *err)
 {
     const struct snd_devices *devices;
-    enum sonde_status         st = snd_trace_devices(trace, &devices, err);
+    enum sonde_status         st = snd_trace_devices_by_time(trace, &devices, err);
 
     for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++) {
         const struct snd_device_item *item = &devices->items[devices->by_time[i]];

@@ -2,42 +2,19 @@
 #include "import/out/sorted_items.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/data/map.h"
 #include "base/files/fd_io.h"
+#include "base/files/folders.h"
 
 #define ITEMS_MOST 49152u              /* in memory: 3 MiB, and as much to sort them */
 #define WINDOW_BYTES ((size_t)4 << 20) /* of all runs that are merged */
 #define WAYS_MOST 256u                 /* runs merged at once */
 
 static_assert(sizeof(struct snd_item) == 56, "no holes");
-
-int snd_temporary_file(void)
-{
-    const char *folder = getenv("TMPDIR");
-    char        path[PATH_MAX];
-
-    if (!folder || !*folder)
-        folder = P_tmpdir;
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    if ((size_t)snprintf(path, sizeof path, "%s/sonde-import.XXXXXX", folder) >= sizeof path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
 
 bool snd_items_begin(struct snd_items *items)
 {

@@ -78,7 +78,4 @@ SND_CHECKED bool snd_items_add(struct snd_items *items, const struct snd_item *i
 typedef void     snd_items_take(void *user, const struct snd_item *item);
 SND_CHECKED bool snd_items_walk(struct snd_items *items, snd_items_take *take, void *user);
 
-/* A temporary file without a name, for reading and writing; -1 with errno. */
-int snd_temporary_file(void);
-
 #endif

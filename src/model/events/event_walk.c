@@ -322,6 +322,8 @@ enum sonde_status snd_events_walk(struct sonde_events *e, struct sonde_error *er
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the events");
     status = snd_torchgpu_begin(&e->gpu, e->trace, err);
     if (status == SONDE_OK)
+        status = snd_trace_devices_by_time(e->trace, &e->gpu.devices, err);
+    if (status == SONDE_OK)
         status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, 1, err);
     if (status == SONDE_OK && !snd_events_add_gpu(e))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");

@@ -465,7 +465,7 @@ static bool divide_steps(struct snd_gpu_builder *b)
 static enum sonde_status begin(struct snd_gpu_builder *b, struct sonde_error *err)
 {
     struct snd_gpu   *g = b->g;
-    enum sonde_status status = snd_trace_devices(g->trace, &b->work, err);
+    enum sonde_status status = snd_trace_devices_by_time(g->trace, &b->work, err);
 
     b->is_done = !b->work;
     if (status != SONDE_OK || !b->work)

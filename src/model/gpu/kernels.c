@@ -276,7 +276,7 @@ static void judge_delays(struct builder *b)
 static enum sonde_status build(struct builder *b, struct sonde_error *err)
 {
     const struct snd_devices *devices;
-    enum sonde_status         status = snd_trace_devices(b->k->trace, &devices, err);
+    enum sonde_status         status = snd_trace_devices_by_time(b->k->trace, &devices, err);
 
     if (status == SONDE_OK && devices && !b->k->launches) { /* a walk that nothing else needs */
         b->k->owns_launches = true;

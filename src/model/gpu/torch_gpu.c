@@ -48,14 +48,23 @@ static uint32_t *find_first_threads(const struct sonde_trace *trace)
 static bool collect_overhead(struct snd_torch_gpu *gpu)
 {
     const struct snd_devices *d = gpu->devices;
-    uint32_t                 *first = find_first_threads(gpu->trace);
+    uint32_t                 *first = find_first_threads(gpu->trace), *numbers = NULL;
+    uint32_t                  count = 0, room = 0;
     bool                      good = first != NULL;
 
     for (uint32_t i = 0; good && i < d->count; i++) {
-        const struct snd_device_item *item = &d->items[d->by_time[i]];
+        const struct snd_device_item *item = &d->items[i];
+        snd_devices_pass(d, i, NULL);
         if (snd_device_work(gpu->trace, item)->kind != SND_WORK_OVERHEAD ||
             first[item->process] == SND_NO_LAUNCH)
             continue;
+        good = snd_grow(&numbers, &room, count, sizeof *numbers);
+        if (good)
+            numbers[count++] = i;
+    }
+    snd_devices_order(d, numbers, count);
+    for (uint32_t i = 0; good && i < count; i++) {
+        const struct snd_device_item *item = &d->items[numbers[i]];
         good = snd_grow(&gpu->overheads, &gpu->overhead_room, gpu->overhead_count,
                         sizeof *gpu->overheads);
         if (good)
@@ -67,6 +76,7 @@ static bool collect_overhead(struct snd_torch_gpu *gpu)
                                        .name = snd_device_name(gpu->trace, item),
                                        .owner = SND_NO_LAUNCH };
     }
+    free(numbers);
     free(first);
     return good;
 }
@@ -204,6 +214,8 @@ void snd_torchgpu_call(struct snd_torch_gpu *gpu, struct snd_lane *lane,
     if (count == 0)
         return;
     find_owners(lane, &owner, &annotated);
+    if (gpu->devices->look->passed == 0) /* theirs have just been let go */
+        snd_paged_let_go(&gpu->pages);
     for (uint32_t i = 0; i < count; i++) {
         if (!snd_work_counts(snd_device_work(gpu->trace, &items[i])))
             continue;
@@ -235,6 +247,18 @@ bool snd_torchgpu_close(struct snd_torch_gpu *gpu, const struct snd_lane *lane,
 
 /* ----------------------------------------------------------------------- life */
 
+static bool make_launches(struct snd_torch_gpu *gpu)
+{
+    if (!snd_paged_grow(&gpu->pages, ((size_t)gpu->devices->count + 1) * sizeof *gpu->launches))
+        return false;
+    gpu->launches = gpu->pages.bytes;
+    for (uint32_t i = 0; i < gpu->devices->count; i++) {
+        snd_devices_pass(gpu->devices, i, &gpu->pages);
+        gpu->launches[i] = (struct snd_torch_launch){ SND_NO_LAUNCH, SND_NO_LAUNCH };
+    }
+    return true;
+}
+
 enum sonde_status snd_torchgpu_begin(struct snd_torch_gpu *gpu, struct sonde_trace *trace,
                                      struct sonde_error *err)
 {
@@ -242,17 +266,14 @@ enum sonde_status snd_torchgpu_begin(struct snd_torch_gpu *gpu, struct sonde_tra
     enum sonde_status status = snd_trace_devices(trace, &gpu->devices, err);
     if (status != SONDE_OK || !gpu->devices)
         return status;
-    gpu->launches = malloc(((size_t)gpu->devices->count + 1) * sizeof *gpu->launches);
-    if (gpu->launches)
-        memset(gpu->launches, 0xff, ((size_t)gpu->devices->count + 1) * sizeof *gpu->launches);
-    if (!gpu->launches || !collect_overhead(gpu))
+    if (!make_launches(gpu) || !collect_overhead(gpu))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     return SONDE_OK;
 }
 
 void snd_torchgpu_release(struct snd_torch_gpu *gpu)
 {
-    free(gpu->launches);
+    snd_paged_release(&gpu->pages);
     free(gpu->annotations);
     free(gpu->overheads);
     snd_map_release(&gpu->by_range);

@@ -53,7 +53,8 @@ struct snd_overhead {
 struct snd_torch_gpu {
     struct sonde_trace       *trace;
     const struct snd_devices *devices;  /* NULL: nothing of a GPU in the trace */
-    struct snd_torch_launch  *launches; /* of each item of `devices` */
+    struct snd_torch_launch  *launches; /* of each item of `devices` ... */
+    struct snd_paged          pages;    /* ... and what they are in */
     struct snd_annotation    *annotations;
     struct snd_overhead      *overheads; /* by process and start */
     uint32_t                  annotation_count, annotation_room, overhead_count, overhead_room;

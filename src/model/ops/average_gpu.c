@@ -38,6 +38,7 @@ static bool add_works(struct sonde_averages *a)
 
     for (uint32_t i = 0; i < d->count && good; i++) {
         const struct snd_device_item *item = &d->items[i];
+        snd_devices_pass(d, i, &a->gpu.pages);
         if (!snd_work_counts(snd_device_work(a->trace, item)))
             continue;
         good = count_work(a,

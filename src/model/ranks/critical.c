@@ -870,7 +870,7 @@ enum sonde_status snd_critical_make(struct sonde_trace *trace, bool by_step,
     for (uint32_t i = 0; !p.failed && i < trace->process_count; i++)
         p.processes[i] = (struct process_line){ .begin_ns = INT64_MAX, .end_ns = INT64_MIN };
     if (!p.failed)
-        status = snd_trace_devices(trace, &p.devices, err);
+        status = snd_trace_devices_by_time(trace, &p.devices, err);
     if (!p.failed && status == SONDE_OK)
         status = snd_collectives_walk(trace, &groups, &watcher, err);
     if (status == SONDE_OK && (p.failed || !make_path(&p)))

@@ -130,7 +130,7 @@ enum sonde_status snd_rank_gpu_divide(struct sonde_trace *trace, struct snd_rank
                                       const uint32_t *row_of, struct sonde_error *err)
 {
     struct works      works = { .trace = trace };
-    enum sonde_status status = snd_trace_devices(trace, &works.devices, err);
+    enum sonde_status status = snd_trace_devices_by_time(trace, &works.devices, err);
     uint32_t          step = 0;
 
     for (; status == SONDE_OK && works.devices && works.from < works.devices->count;

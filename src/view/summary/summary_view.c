@@ -223,11 +223,13 @@ static enum sonde_status add_gpu(struct snd_doc *doc, struct sonde_trace *trace,
     enum sonde_status         st = snd_trace_devices(trace, &devices, err);
     int64_t                   count = 0, sum = 0;
 
-    for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++)
-        if (snd_work_counts(snd_device_work(trace, &devices->items[i]))) {
-            sum = snd_add(sum, devices->items[i].duration_ns);
-            count++;
-        }
+    for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++) {
+        snd_devices_pass(devices, i, NULL);
+        if (!snd_work_counts(snd_device_work(trace, &devices->items[i])))
+            continue;
+        sum = snd_add(sum, devices->items[i].duration_ns);
+        count++;
+    }
     if (count > 0) {
         snd_doc_total(doc, "gpu_work", "Work of GPUs", SND_COUNT, snd_cell_number(count));
         snd_doc_total(doc, "gpu_ns", "GPU time", SND_TIME, snd_cell_number(sum));
