@@ -5,7 +5,7 @@
 The file is a real one of a GPU (tests/data/gpu), its steps repeated with times and ids moved on: 100 MB of JSON. CPU time of
 `sonde report FILE.json.gz`, everything included, beside that of `gzip -dc` of the file alone, of gunzip, orjson and a loop over the
 operators, and of HolisticTraceAnalysis's load (both in an environment of their own, build-bench/; left out if that cannot be made). Best of
-several rounds. The most memory; the size of the packed trace over that of the file, of one that is not repeated: recorded here by
+several rounds. The most memory, of a file of two million kernels as well; the size of the packed trace over that of the file, of one that is not repeated: recorded here by
 torch.profiler, a small transformer with shapes.
 Exit status: 1 if a budget is missed.
 """
@@ -74,6 +74,20 @@ def make_file(path, times):
         file.write(text[end:])
 
 
+def make_kernels(path, count):
+    """As many kernels as a long run has, each launched by an operator of its own."""
+    operator = '{"ph": "X", "cat": "cpu_op", "name": "aten::op%d", "pid": 9, "tid": 9, "ts": %d.125, "dur": 8.5, "args": {"External id": %d}},\n'
+    call = '{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": %d.25, ' \
+        '"dur": 3.5, "args": {"correlation": %d}},\n'
+    kernel = '{"ph": "X", "cat": "kernel", "name": "kernel_%d", "pid": 0, "tid": 7, "ts": %d.5, "dur": 7.125, ' \
+        '"args": {"device": 0, "stream": 7, "correlation": %d, "grid": [1, 1, 1], "block": [128, 1, 1]}},\n'
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.write('{"schemaVersion": 1,\n"traceEvents": [\n')
+        for i in range(count):
+            file.write(operator % (i % 40, 10 * i, i + 1) + call % (10 * i + 2, i + 1) + kernel % (i % 40, 10 * i + 9, i + 1))
+        file.write('{"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "s": "g", "ts": %d}]}' % (10 * count))
+
+
 def cost(command):
     """(CPU seconds, the most memory in MiB) of a command and all that it starts."""
     with open(os.devnull, "wb") as nowhere:
@@ -112,6 +126,10 @@ def main():
         results.append(say(figure("import_gzip", "sonde report FILE.json.gz over gzip -dc of it, CPU time", ours / theirs, "x", 1,
                                   both=f"{1000 * ours:.0f} ms and {1000 * theirs:.0f} ms")))
         results.append(say(figure("import_memory", "the most memory of sonde report FILE.json.gz", max(o[1] for o, _ in rounds), "MiB", 24)))
+        count = 100_000 if quick else 2_000_000
+        make_kernels(f"{folder}/kernels.json.gz", count)
+        results.append(say(figure("import_kernels_memory", f"the most memory of sonde report FILE.json.gz of {count:,} kernels",
+                                  cost([SONDE, "report", f"{folder}/kernels.json.gz"])[1], "MiB", 24)))
         recorded = f"{folder}/recorded.json.gz"
         subprocess.run([sys.executable, "-c", RECORD, recorded], check=True, stderr=subprocess.DEVNULL)
         subprocess.run([SONDE, "import", recorded, "-o", packed], check=True, stderr=subprocess.DEVNULL)
