@@ -243,7 +243,7 @@ enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spa
 
     if (!calls->ahead || !snd_ahead_pays(trace))
         return walk_here(trace, calls, totals, err);
-    st = snd_trace_devices(trace, &devices, err); /* both sides ask for them */
+    st = snd_trace_devices_by_time(trace, &devices, err); /* both sides ask for them */
     if (st != SONDE_OK)
         return st;
     if (!snd_spanrecords_begin(&replay, trace, calls))

@@ -214,7 +214,8 @@ void snd_torchgpu_call(struct snd_torch_gpu *gpu, struct snd_lane *lane,
     if (count == 0)
         return;
     find_owners(lane, &owner, &annotated);
-    if (gpu->devices->look->passed == 0) /* theirs have just been let go */
+    if (__atomic_load_n(&gpu->devices->look->passed, __ATOMIC_RELAXED) ==
+        0) /* theirs have just been let go */
         snd_paged_let_go(&gpu->pages);
     for (uint32_t i = 0; i < count; i++) {
         if (!snd_work_counts(snd_device_work(gpu->trace, &items[i])))

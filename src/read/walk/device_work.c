@@ -260,7 +260,7 @@ void snd_devices_free(struct snd_devices *devices)
 static void find_bounds(const struct snd_devices *d, uint32_t process, uint32_t correlation,
                         uint32_t *low, uint32_t *high)
 {
-    uint32_t at = d->look->at < d->count ? d->look->at : 0, step = 1;
+    uint32_t at = __atomic_load_n(&d->look->at, __ATOMIC_RELAXED), step = 1;
 
     *low = 0;
     *high = d->count;
@@ -286,14 +286,16 @@ static void let_go(const struct snd_devices *d, uint32_t found)
 {
     enum { FAR = 1024 };
     struct snd_devices_look *look = d->look;
-    uint32_t                 moved = found > look->at ? found - look->at : look->at - found;
+    uint32_t                 last = __atomic_exchange_n(&look->at, found, __ATOMIC_RELAXED);
+    uint32_t                 moved = found > last ? found - last : last - found;
+    uint32_t                 passed = __atomic_load_n(&look->passed, __ATOMIC_RELAXED) +
+                      (moved < FAR ? moved : FAR);
 
-    look->at = found;
-    look->passed += moved < FAR ? moved : FAR;
-    if (look->passed < RUN)
-        return;
-    look->passed = 0;
-    snd_paged_let_go(&d->pages);
+    if (passed >= RUN) {
+        passed = 0;
+        snd_paged_let_go(&d->pages);
+    }
+    __atomic_store_n(&look->passed, passed, __ATOMIC_RELAXED);
 }
 
 const struct snd_device_item *snd_devices_of(const struct snd_devices *d, uint32_t process,

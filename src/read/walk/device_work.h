@@ -27,9 +27,9 @@ struct snd_devices {
     struct snd_device_item *items; /* by process, correlation, start */
     uint32_t *by_time; /* the same as numbers, by process and start; NULL: nobody has asked */
     uint32_t  count;
-    struct snd_paged pages; /* of items */
-    struct snd_devices_look {
-        uint32_t at, passed; /* what was found last; items passed since pages were let go */
+    struct snd_paged pages;   /* of items */
+    struct snd_devices_look { /* two threads may look: a walk has one of its own */
+        uint32_t at, passed;  /* what was found last; items passed since pages were let go */
     } * look;
 };
 
