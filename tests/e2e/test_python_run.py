@@ -386,6 +386,30 @@ def test_a_name_that_never_comes_up_is_said(tmp_path):
     assert rows(tmp_path / "t.sonde", "lines")
 
 
+def test_lists_that_are_given_several_times_add_up(tmp_path):
+    write_package(tmp_path)
+    done = sonde_run(["--lines", "main", "--lines=pkg.top,pkg.nothing", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert {row["function"] for row in rows(tmp_path / "t.sonde", "lines") if row["hits"]} == {"main", "top"}
+    assert done.stderr == "sonde: --lines: the program has no Python function 'pkg.nothing'\n"
+
+
+def test_a_method_that_may_be_meant_is_named(tmp_path):
+    (tmp_path / "words.py").write_text(
+        "class Sentences:\n    def rarity(self):\n        return 1\n"
+        "def tell():\n    def rarity():\n        return Sentences().rarity()\n    return rarity()\n"
+        "class Rare:\n    class rarity:\n        pass\n")
+    (tmp_path / "prog.py").write_text("import words\nwords.tell()\n")
+    done = sonde_run(["--lines", "rarity,words.rarity,words.py:rarity,prog.py:rarity,tell", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert done.stderr.splitlines() == [
+        "sonde: --lines: the program has no Python function 'rarity'; did you mean Sentences.rarity or tell.rarity?",
+        "sonde: --lines: the program has no Python function 'words.rarity'; did you mean Sentences.rarity or tell.rarity?",
+        "sonde: --lines: the program has no Python function 'words.py:rarity'; "
+        "did you mean words.py:Sentences.rarity or words.py:tell.rarity?",
+        "sonde: --lines: the program has no Python function 'prog.py:rarity'"]
+    again = sonde_run(["--lines", "Sentences.rarity,words.py:tell.rarity", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert again.stderr == ""
+
+
 def test_names_of_what_cannot_be_recorded_are_not_looked_for(tmp_path):
     """One line that says why, and none that the program lacks the function, which it has."""
     write_package(tmp_path)

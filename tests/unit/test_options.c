@@ -19,7 +19,7 @@ struct values {
     int64_t     number;
     uint64_t    size;
     int64_t     maybe;
-    const char *words;
+    const char *words, *list;
 };
 
 static const struct snd_option table[] = {
@@ -30,6 +30,7 @@ static const struct snd_option table[] = {
     { 'm', "maybe", "[HZ]", "a number or none", SND_OPTION_MAYBE, offsetof(struct values, maybe),
       0 },
     { 0, "words", "[=LIST]", "words or none", SND_OPTION_WORDS, offsetof(struct values, words), 0 },
+    { 'l', "list", "LIST", "a list", SND_OPTION_LIST, offsetof(struct values, list), 0 },
 };
 static const struct snd_command plain = {
     .name = "plain",
@@ -108,6 +109,25 @@ static void a_number_may_be_left_out(void **state)
         assert_int_equal(values.maybe, cases[i].maybe);
         assert_int_equal(operands, cases[i].operands);
     }
+}
+
+static void lists_add_up(void **state)
+{
+    struct values values = { 0 };
+    char         *words[32];
+    int           operands;
+
+    (void)state;
+    assert_int_equal(parse(&plain, "--list a,b", &values, words, &operands), -1);
+    assert_string_equal(values.list, "a,b");
+    assert_int_equal(parse(&plain, "--list a,b -lc prog --list=d", &values, words, &operands), -1);
+    assert_string_equal(values.list, "a,b,c,d");
+    assert_int_equal(parse(&plain, "--words --words=x --words --words=y,z", &values, words,
+                           &operands),
+                     -1);
+    assert_string_equal(values.words, "x,y,z");
+    assert_int_equal(parse(&plain, "--text a --text b", &values, words, &operands), -1);
+    assert_string_equal(values.text, "b");
 }
 
 static void words_may_be_left_out(void **state)
@@ -212,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_form),
         cmocka_unit_test(a_number_may_be_left_out),
+        cmocka_unit_test(lists_add_up),
         cmocka_unit_test(words_may_be_left_out),
         cmocka_unit_test(a_programs_options_are_its_own),
         cmocka_unit_test_setup_teardown(sizes_have_units, hide_stderr, show_stderr),

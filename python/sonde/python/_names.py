@@ -15,6 +15,7 @@ import sys
 from ._kinds import CodeType, MethodType, ModuleType
 
 _FUNCTION = 0x1  # CO_OPTIMIZED: code of a function, not of a module or class
+_MOST_SIMILAR = 3  # names that a message lists
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 # Programs without a file: the first word of sys.argv, and the file name of their code.
 _WITHOUT_FILE = {"-c": "<string>", "-": "<stdin>", "": "<stdin>"}
@@ -93,6 +94,7 @@ class Name:
     def __init__(self, text):
         self.text = text
         self.found = False
+        self.similar = []  # of the program's functions, while none is found: the same name in a class or function
         file, colon, function = text.rpartition(":")
         if not colon and text.endswith(".py"):
             file, function = text, ""
@@ -103,7 +105,9 @@ class Name:
         self.words = tuple(words)
 
     def where(self):
-        """Where it was looked for, if not everywhere."""
+        """What may be meant; else where it was looked for, if not everywhere."""
+        if self.similar:
+            return f"; did you mean {' or '.join(self.similar)}?"
         if self.file or len(self.words) != 1:
             return ""
         return f" in files of its own; of an installed package write module.{self.text} or file.py:{self.text}"
@@ -121,7 +125,21 @@ class Name:
                 and code.co_filename == _WITHOUT_FILE.get((sys.argv or ["?"])[0]):
             found = list(functions_in(code, self.words))
         self.found = self.found or bool(found)
+        if not self.found and self.words and (self.file or not path or is_own(path)):
+            self._note_similar(code, path)
         return found
+
+    def _note_similar(self, code, path):
+        """What a file of the program has of this last name: `Class.name` where `name` was asked for."""
+        if self.file and tuple(path.split("/"))[-len(self.file):] != self.file:
+            return
+        for found, inner in walk(code):
+            name = ".".join(found)
+            if self.file:
+                name = f"{self.text.rpartition(':')[0]}:{name}"
+            if found[-1] == self.words[-1] and inner.co_flags & _FUNCTION and name not in self.similar \
+                    and len(self.similar) < _MOST_SIMILAR:
+                self.similar.append(name)
 
     def _by_module(self, code, path, roots):
         stem = path[:-3] if path.endswith(".py") else path

@@ -58,7 +58,7 @@ static const struct snd_option options[] = {
     { 'p', "print", NULL,
       "show what was recorded; without -o, the trace is kept until the next --print",
       SND_OPTION_FLAG, AT(after.print), 0 },
-    { 0, "view", "LIST", "with --print: the views to show (samples, functions)", SND_OPTION_TEXT,
+    { 0, "view", "LIST", "with --print: the views to show (samples, functions)", SND_OPTION_LIST,
       AT(after.view), 0 },
     SND_VIEW_OPTIONS(SHOWN),
     { 'q', "quiet", NULL, "do not print where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },

@@ -144,7 +144,9 @@ static void write_zsh_option(const struct snd_command *command, const struct snd
             list();
             printf(")");
         } else {
-            printf("%s", option->kind == SND_OPTION_TEXT ? ":_files" : ":");
+            printf("%s", option->kind == SND_OPTION_TEXT || option->kind == SND_OPTION_LIST
+                             ? ":_files"
+                             : ":");
         }
     }
     printf("'");

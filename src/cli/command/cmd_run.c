@@ -48,7 +48,7 @@ static const struct snd_option options[] = {
       "show what was recorded; without -o, the trace is kept until the next --print",
       SND_OPTION_FLAG, AT(after.print), 0 },
     { 0, "view", "LIST", "with --print: the views to show (those of what was recorded)",
-      SND_OPTION_TEXT, AT(after.view), 0 },
+      SND_OPTION_LIST, AT(after.view), 0 },
     SND_VIEW_OPTIONS(SHOWN),
     { 0, "max-size", "SIZE", "stop recording when a trace file has this size: 500M, 2G",
       SND_OPTION_SIZE, AT(max_size), 0 },
@@ -57,7 +57,7 @@ static const struct snd_option options[] = {
     { 0, "schedule", "LIST",
       "record some steps: wait=N,warmup=N,active=N,repeat=N,skip_first=N,"
       "skip_first_wait=N",
-      SND_OPTION_TEXT, AT(schedule), 0 },
+      SND_OPTION_LIST, AT(schedule), 0 },
     { 0, "standby", NULL,
       "record nothing until `sonde record` asks the program's PyTorch processes to",
       SND_OPTION_FLAG, AT(standby), 0 },

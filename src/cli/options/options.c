@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/arena.h"
 #include "base/text/nearest.h"
 #include "cli/options/option_help.h"
 
@@ -90,6 +91,32 @@ bool snd_size_parse(const char *text, uint64_t *size)
     return true;
 }
 
+/*
+ * A list that is given several times. What is joined lives as long as argv, as other values do. NULL: out of memory.
+ */
+static const char *join(const char *before, const char *value)
+{
+    static struct snd_arena joined;
+    size_t                  length = strlen(before), more = strlen(value);
+    char                   *text = snd_arena_take(&joined, length + more + 2);
+
+    if (text) {
+        memcpy(text, before, length);
+        text[length] = ',';
+        memcpy(text + length + 1, value, more + 1);
+    }
+    return text;
+}
+
+static int store_list(const struct snd_command *command, const char *value, const char **place)
+{
+    bool is_first = !*place || !**place;
+
+    if (is_first || *value)
+        *place = is_first ? value : join(*place, value);
+    return *place ? -1 : snd_failure("%s: out of memory", command->name);
+}
+
 /* Puts the value of one option in its place. -1 or an exit status. */
 static int store(const struct snd_command *command, const struct snd_option *option,
                  const char *value, void *values)
@@ -103,9 +130,9 @@ static int store(const struct snd_command *command, const struct snd_option *opt
     case SND_OPTION_TEXT:
         *(const char **)place = value;
         return -1;
+    case SND_OPTION_LIST:
     case SND_OPTION_WORDS:
-        *(const char **)place = value ? value : "";
-        return -1;
+        return store_list(command, value ? value : "", place);
     case SND_OPTION_NUMBER:
         if (parse_number(value, option->least, place))
             return -1;

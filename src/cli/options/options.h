@@ -18,10 +18,11 @@
 enum snd_option_kind {
     SND_OPTION_FLAG,   /* bool */
     SND_OPTION_TEXT,   /* const char * */
+    SND_OPTION_LIST,   /* const char *; given several times, all of them with commas between */
     SND_OPTION_NUMBER, /* int64_t, from `least` */
     SND_OPTION_SIZE,   /* uint64_t bytes: a number with K, M or G (1024) */
     SND_OPTION_MAYBE,  /* int64_t, from 1; -1 where no number follows. "=N", or the next word */
-    SND_OPTION_WORDS, /* const char *; "" where none follow. "=WORDS" alone: a program may come next */
+    SND_OPTION_WORDS, /* as a list; "" where none follow. "=WORDS" alone: a program may come next */
 };
 
 struct snd_option {

@@ -138,9 +138,10 @@ const char *snd_view_args_given(const struct snd_view_args *args)
 
     for (size_t i = 0; i < SND_COUNT_OF(options); i++) {
         const struct snd_option *o = &options[i];
-        size_t                   size = o->kind == SND_OPTION_FLAG   ? sizeof(bool)
-                                        : o->kind == SND_OPTION_TEXT ? sizeof(char *)
-                                                                     : sizeof(int64_t);
+        bool                     is_text = o->kind == SND_OPTION_TEXT || o->kind == SND_OPTION_LIST;
+        size_t                   size = o->kind == SND_OPTION_FLAG ? sizeof(bool)
+                                        : is_text                  ? sizeof(char *)
+                                                                   : sizeof(int64_t);
         if (memcmp((const char *)args + o->offset, (const char *)&unset + o->offset, size) != 0)
             return o->name;
     }

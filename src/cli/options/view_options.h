@@ -37,7 +37,7 @@ struct snd_view_args {
       SND_OPTION_NUMBER, at_(rows), -1 }, \
     { 'g', "group-by", "LIST", \
       "group rows by, comma-separated: shape, stack, thread, process, module, overload (ops); operator, module, stack, shape, grid, device, process (kernels); module, stack (memory); thread (tree); thread or process (samples); step (ranks)", \
-      SND_OPTION_TEXT, at_(groups), 0 }, \
+      SND_OPTION_LIST, at_(groups), 0 }, \
     { 0, "stack-depth", "N", "ops, kernels, memory: frames to compare when grouping by stack (5)", SND_OPTION_NUMBER, \
       at_(stack_depth), 1 }, \
     { 0, "top-level", NULL, "ops: only ranges without a parent", SND_OPTION_FLAG, at_(top_level), \

@@ -37,7 +37,7 @@ struct snd_run_probes {
 
 /* Their options in a command's table; `AT(id)` is the offset of a member of snd_run_probes. */
 #define SND_PROBE_OPTION_FLAG SND_OPTION_FLAG
-#define SND_PROBE_OPTION_LIST SND_OPTION_TEXT
+#define SND_PROBE_OPTION_LIST SND_OPTION_LIST
 #define SND_PROBE_OPTION_RATE SND_OPTION_MAYBE
 #define SND_PROBE_OPTION_WORDS SND_OPTION_WORDS
 
