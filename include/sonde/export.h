@@ -206,7 +206,7 @@ sonde_diff(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
 /*
  * How closely the time of B over that of A is known, of the whole, which is a step or, without steps, a run: the 95 %
  * interval ends *margin_percent above and below it, as a factor. INFINITY where a side has too few samples.
- * Of `options`: by. Errors: as sonde_diff.
+ * Of `options`: by, and fail_if for what its limits need. Errors: as sonde_diff.
  */
 SONDE_API SONDE_CHECKED enum sonde_status
 sonde_diff_margin(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,

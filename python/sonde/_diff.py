@@ -48,7 +48,7 @@ class Diff:
 def diff(a, b, by=None, fail_if=None, least_percent=2.0, sort=None):
     """Compares traces: a path, or a list of paths of several runs, a side. docs/DIFF.md has the method.
 
-    `by`: ops, modules, layers, functions or lines; None: the first of these that all runs have.
+    `by`: ops, modules, layers, functions, lines or run; None: the first of these that all runs have.
 
     >>> answer = sonde.diff("before.sonde", "after.sonde", fail_if="time>+5%")
     >>> print(answer)

@@ -3,6 +3,7 @@
 measured on recordings (tests/unit/test_diffstats.c) and live by `make measure-diff`: a test here does not
 depend on how quiet the machine is."""
 import json
+import re
 import subprocess
 import sys
 
@@ -139,7 +140,9 @@ def test_torch_modules(networks):
 # ------------------------------------------------------------------------- --run
 
 PROGRAM = """
-import sys
+import pathlib, sys
+with open(pathlib.Path(__file__).with_name("turns"), "a") as turns:
+    print(sys.argv[1], file=turns)
 def same(n):
     for i in range(n): pass
 def work(n):
@@ -164,9 +167,11 @@ def test_two_commands_are_run_in_turn(commands, tmp_path):
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["totals"]["a_runs"], answer["totals"]["b_runs"]) == (3, 3)  # it was close enough at once
-    assert sorted(path.name for path in folder.iterdir()) == [f"{side}{n}.sonde" for side in "ab" for n in range(4)]
+    assert sorted(path.name for path in folder.iterdir()) == [f"{side}{n}.sonde" for side in "ab" for n in (1, 2, 3)]
     ended = {path.stem: path.stat().st_mtime_ns for path in folder.iterdir()}
-    assert sorted(ended, key=ended.get) == ["a0", "b0", "a1", "b1", "b2", "a2", "a3", "b3"]
+    assert sorted(ended, key=ended.get) == ["a1", "b1", "b2", "a2", "a3", "b3"]
+    # A first run of each is neither compared nor kept.
+    assert (tmp_path / "turns").read_text().split() == ["1", "12", "1", "12", "12", "1", "1", "12"]
     work = next(row for row in answer["rows"] if "work" in row["name"])
     assert work["change_percent"] > 200 and (work["a_count"], work["b_count"]) == (1, 1)
     said = done.stderr.decode().splitlines()
@@ -189,8 +194,11 @@ def test_time_ends_the_runs(commands, tmp_path, monkeypatch):
     (["--run", "true 'a", "true"], 2, "a quote is not closed"),
     (["--run", "", "true"], 2, "the command of A is empty"),
     (["--keep", "x", "a.sonde", "b.sonde"], 2, "--keep requires --run"),
-    (["--run", "--record", "--nonesuch", "true", "true"], 1, "--nonesuch"),
-    (["--run", "nonesuch", "true"], 1, "'nonesuch' ended with status 127"),
+    (["--run", "--record", "--nonesuch", "true", "true"], 2, "--nonesuch"),
+    (["--run", "nonesuch", "true"], 2, "'nonesuch' ended with status 127"),
+    (["--run", "--record", "true a b", "--", "true"], 2,
+     "--record: expected options of sonde run in one word ('--ops --memory'), got 'true a b'"),
+    (["--run", "true", "--record", "--functions"], 2, "got 1; --record took '--functions'"),
 ])
 def test_commands_that_cannot_be_run(words, status, said, tmp_path):
     done = sonde("diff", *words, cwd=tmp_path)
@@ -200,5 +208,41 @@ def test_commands_that_cannot_be_run(words, status, said, tmp_path):
 
 def test_a_command_that_fails_ends_it(commands, tmp_path):
     done = sonde("diff", "--run", "--record", "--functions", commands(1), commands(1, status=7))
-    assert done.returncode == 1 and done.stderr.decode().endswith("ended with status 7\n")
+    assert done.returncode == 2 and done.stderr.decode().endswith("ended with status 7\n")
     assert done.stdout == b""
+
+
+SHORT = "--record", "--sample 1", "--within", "2000"  # a sample a second: these have none
+
+
+def test_runs_without_a_sample_are_compared_by_their_times():
+    short, long = f"'{sys.executable}' -c pass", f"'{sys.executable}' -c 'import time; time.sleep(.4)'"
+    done = sonde("diff", "--run", *SHORT, short, "--", long, "--fail-if", "time>+10%")
+    assert done.returncode == 1 and b"1 beyond the limit" in done.stderr or b"2 beyond the limit" in done.stderr
+    said = done.stdout.decode().splitlines()
+    assert re.match(r"The run: [\d.]+ms -> [\d.]+ms on average; slower: ", said[1]), said
+    assert re.match(r"No rows but the run: run 1 of A lasted [\d.]+ms and has no samples, functions or operators; "
+                    r"use --record '--functions', or a longer program$", said[2]), said
+    assert any(line.split()[:3] == ["the", "run", "slower"] for line in said)
+    done = sonde("diff", "--run", *SHORT, long, "--", short, "--fail-if", "time>+10%", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["totals"]["by"] == "run" and answer["totals"]["whole_verdict"] == "faster"
+    row, = answer["rows"]
+    assert row["name"] == "the run" and 4e8 < row["a_mean_ns"] and row["b_mean_ns"] < row["a_mean_ns"]
+
+
+def test_memory_of_runs():
+    small, large = (f"'{sys.executable}' -c 'x = bytearray({size} << 20)'" for size in (1, 64))
+    done = sonde("diff", "--run", "--record", "--heap", "--within", "2000", small, large, "--json", "--fail-if", "memory>+5%")
+    assert done.returncode == 1, done.stderr
+    row, = json.loads(done.stdout)["rows"]
+    assert row["fails"] and 62 << 20 < row["b_bytes"] - row["a_bytes"] < 64 << 20
+
+
+def test_a_limit_on_what_is_not_recorded_ends_the_runs_early(commands):
+    done = sonde("diff", "--run", "--record", "--functions", commands(1), "--", commands(1), "--fail-if", "time>+900%,memory>+5%")
+    assert done.returncode == 2 and done.stdout == b"", done.stdout
+    assert done.stderr.decode() == (
+        "sonde: diff: --fail-if: memory: run 1 of A has no memory by functions: sonde run --ops --memory records that of "
+        "operators and modules, --heap that of the run (--by run)\n")

@@ -122,6 +122,39 @@ static void amounts_count_where_every_run_has_the_change(void **state)
     assert_true(holds("memory<-1000%", &frees) && !holds("count>0%", &frees));
 }
 
+/* What the sides have nothing of is an error, not a limit that never is exceeded. */
+static void a_limit_needs_what_it_is_about(void **state)
+{
+    struct snd_diff_item   ops[2] = { { .all = { 3, 10, 0, 5.0 } }, { .all = { 3, 10, 0, 0 } } };
+    struct snd_diff_run    runs[3] = { { .items = ops, .count = 2, .has_memory = true },
+                                       { .items = ops, .count = 2, .has_memory = true },
+                                       { .items = ops + 1, .count = 1 } };
+    struct snd_diff_source source = { .name = "ops",
+                                      .has = SND_DIFF_COUNT | SND_DIFF_MEMORY | SND_DIFF_FLOPS };
+    struct snd_diff        diff = { .source = &source, .a_runs = 1, .b_runs = 1, .runs = runs };
+    struct snd_conditions  all = parse("time>1%,step>1%,count>1%,memory>1%,flops>1%");
+    struct sonde_error     err = { 0 };
+
+    (void)state;
+    assert_int_equal(snd_conditions_check(&all, &diff, &err), SONDE_OK); /* their sum is 0 */
+    diff.b_runs = 2;
+    assert_int_equal(snd_conditions_check(&all, &diff, &err), SONDE_E_STATE);
+    assert_non_null(strstr(err.message, "--fail-if: memory: run 2 of B has no memory by ops: "));
+    assert_non_null(strstr(err.message, "--memory"));
+    struct snd_conditions flops = parse("flops>1%");
+    assert_int_equal(snd_conditions_check(&flops, &diff, &err), SONDE_E_STATE);
+    assert_non_null(strstr(err.message, "flops: run 2 of B has no FLOPs by ops: "));
+    assert_non_null(strstr(err.message, "--ops --shapes"));
+    struct snd_conditions times = parse("time>1%,step>1%,count>1%");
+    assert_int_equal(snd_conditions_check(&times, &diff, &err), SONDE_OK);
+    diff.is_sampled = true;
+    assert_int_equal(snd_conditions_check(&times, &diff, &err), SONDE_E_STATE);
+    assert_non_null(strstr(err.message, "count: run 1 of A has no calls by ops: "));
+    diff.is_sampled = false;
+    source.has = 0;
+    assert_int_equal(snd_conditions_check(&times, &diff, &err), SONDE_E_STATE);
+}
+
 /* A row whose name changed is the one after its predecessor's partner; the first needs none. Others are new. */
 static void rows_are_matched_by_their_place(void **state)
 {
@@ -182,6 +215,7 @@ int main(void)
         cmocka_unit_test(rows_are_matched_by_their_place),
         cmocka_unit_test(times_count_where_they_differ_by_more_than_noise),
         cmocka_unit_test(the_whole_has_a_time),
+        cmocka_unit_test(a_limit_needs_what_it_is_about),
         cmocka_unit_test(amounts_count_where_every_run_has_the_change),
     };
 

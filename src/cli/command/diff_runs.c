@@ -17,6 +17,7 @@
 #include "base/system/clock_ns.h"
 #include "base/text/buf.h"
 #include "cli/process/child.h"
+#include "cli/run/run_folder.h"
 
 static int64_t now_ns(void)
 {
@@ -141,7 +142,7 @@ struct words {
     wordexp_t options, commands[2];
 };
 
-/* Records side `side` once; opened as `trace`, or only recorded if that is NULL. */
+/* Records side `side` once; opened as `trace`, or removed again if that is NULL. */
 static int run_side(const struct snd_command *self, struct snd_diff_runs *runs,
                     const struct words *words, int side, struct sonde_trace **trace)
 {
@@ -158,6 +159,8 @@ static int run_side(const struct snd_command *self, struct snd_diff_runs *runs,
     snd_progress_stop();
     if (status < 0 && trace)
         status = snd_open_trace(self, 1, &path.bytes, trace);
+    else if (status < 0)
+        snd_run_folder_drop(path.bytes);
     sonde_buffer_release(&path);
     return status;
 }
@@ -196,6 +199,7 @@ static int find_margin(const struct snd_command *self, struct snd_diff_runs *run
     struct sonde_error        err;
 
     options.by = runs->by;
+    options.fail_if = runs->fail_if;
     snd_diff_runs_list(runs, all);
     enum sonde_status st = sonde_diff_margin(all, runs->count, runs->count, &options, &runs->margin,
                                              &err);

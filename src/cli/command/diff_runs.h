@@ -16,12 +16,12 @@
 
 struct snd_diff_runs {
     /* Set by the caller. */
-    const char *commands[2]; /* A and B, in the words of a shell */
-    const char *record;      /* options of sonde run, likewise; NULL: none */
-    const char *folder;      /* a new one, which is kept; NULL: a temporary one */
-    const char *by;          /* as of struct sonde_diff_options */
-    double      within;      /* per cent: the margin that is close enough */
-    int64_t     seconds;     /* no round begins that would end later */
+    const char *commands[2];  /* A and B, in the words of a shell */
+    const char *record;       /* options of sonde run, likewise; NULL: none */
+    const char *folder;       /* a new one, which is kept; NULL: a temporary one */
+    const char *by, *fail_if; /* as of struct sonde_diff_options */
+    double      within;       /* per cent: the margin that is close enough */
+    int64_t     seconds;      /* no round begins that would end later */
 
     struct sonde_trace *traces[2][SND_DIFF_RUNS_MOST];
     size_t              count;  /* runs of each side, as they are compared */

@@ -229,6 +229,31 @@ enum sonde_status snd_diff_new(struct sonde_trace *const *traces, size_t a_runs,
     return SONDE_OK;
 }
 
+uint32_t snd_diff_run_number(const struct snd_diff *diff, uint32_t run)
+{
+    return run < diff->a_runs ? run + 1 : run - diff->a_runs + 1;
+}
+
+const char *snd_diff_run_side(const struct snd_diff *diff, uint32_t run)
+{
+    return run < diff->a_runs ? "A" : "B";
+}
+
+bool snd_diff_run_has(const struct snd_diff *diff, uint32_t run, unsigned quantity)
+{
+    const struct snd_diff_run *r = &diff->runs[run];
+    bool                       found = false;
+
+    if (!(diff->source->has & quantity))
+        return false;
+    if (quantity == SND_DIFF_COUNT)
+        return !diff->is_sampled;
+    for (uint32_t i = 0; i < r->count && !found; i++)
+        found = quantity == SND_DIFF_MEMORY ? r->has_memory || r->items[i].all.bytes != 0
+                                            : r->items[i].all.flops > 0;
+    return found;
+}
+
 void snd_diff_free(struct snd_diff *diff)
 {
     if (!diff)

@@ -3,7 +3,7 @@
  * model/diff/diff.h - two sides of one or more runs each, row by row.
  *
  *     diff_sampler.c  the times of each row in each step and each call, of one walk
- *     diff_sources.c  what is compared: operators, modules, functions, layers, lines
+ *     diff_sources.c  what is compared: operators, modules, functions, layers, lines, the run itself
  *     diff_match.c    which row of A is which of B
  *     diff_stats.c    whether times differ by more than noise
  *     diff.c         all of it in order
@@ -37,17 +37,22 @@ struct snd_diff_run {
     uint32_t               count, room;
     uint32_t               steps;      /* with a range of a row in them */
     bool                   is_sampled; /* counts are of samples, not of calls */
+    bool                   has_memory; /* allocations or frees, whatever their sums are */
     struct snd_diff_series step_times;
     struct snd_texts       texts;
     struct snd_arena       arena;
 };
 void snd_diff_run_release(struct snd_diff_run *run);
 
-/* What can be compared. */
+/* What rows have beside their times. */
+enum { SND_DIFF_COUNT = 1, SND_DIFF_MEMORY = 2, SND_DIFF_FLOPS = 4 };
+
+/* What can be compared. The last is there for every run: one row, the run itself. */
 struct snd_diff_source {
     const char *name; /* --by NAME */
     const char *unit; /* what a time is of, where steps are not compared */
     const char *summary;
+    unsigned    has; /* SND_DIFF_COUNT and so on */
     enum sonde_status (*fill)(struct sonde_trace *trace, struct snd_diff_run *run,
                               struct sonde_error *err);
 };
@@ -70,14 +75,15 @@ struct snd_diff_sampler {
     uint32_t                  step_count, step_room, tally_count, tally_room;
     uint32_t                 *latest; /* of each process: its latest step, plus one */
     struct snd_map            by_id;
-    bool                      failed; /* memory ran out */
+    bool                      has_memory; /* something was allocated or freed */
+    bool                      failed;     /* memory ran out */
 };
 struct snd_consumer snd_diff_sampler_consumer(struct snd_diff_sampler *sampler);
 void                snd_diff_sampler_release(struct snd_diff_sampler *sampler);
 /* Moves what was seen of row `id` to `item`; false: out of memory. */
 bool snd_diff_sampler_give(const struct snd_diff_sampler *sampler, uint32_t id,
                            struct snd_diff_run *run, struct snd_diff_item *item);
-/* The steps themselves; false: out of memory. */
+/* The steps themselves, and whether there is memory; false: out of memory. */
 bool snd_diff_sampler_steps(const struct snd_diff_sampler *sampler, struct snd_diff_run *run);
 
 /* -------------------------------------------------------------------- result */
@@ -110,6 +116,9 @@ struct snd_diff {
     uint32_t                      a_runs, b_runs, a_steps, b_steps;
     bool                          cut;  /* there are more than SND_DIFF_STEPS_MOST steps */
     struct snd_diff_run          *runs; /* of A, then of B */
+    /* Set by the caller, where the run itself is compared for want of rows: the first of `runs` that has none,
+     * plus one; behind the last: each has some, but of no kind that all have. 0: neither. */
+    uint32_t lacking;
 };
 
 /* Owns: the caller, until snd_diff_free(); texts are its own. Traces are of A, then of B. */
@@ -118,6 +127,11 @@ SND_CHECKED enum sonde_status snd_diff_new(struct sonde_trace *const *traces, si
                                            double least_effect, struct snd_diff **out,
                                            struct sonde_error *err);
 void                          snd_diff_free(struct snd_diff *diff);
+/* Whether a run of them has this: SND_DIFF_COUNT, SND_DIFF_MEMORY or SND_DIFF_FLOPS. */
+bool snd_diff_run_has(const struct snd_diff *diff, uint32_t run, unsigned quantity);
+/* How a person counts them: from 1 on side "A", then on side "B". */
+uint32_t    snd_diff_run_number(const struct snd_diff *diff, uint32_t run);
+const char *snd_diff_run_side(const struct snd_diff *diff, uint32_t run);
 
 /* A row of a side over its runs. */
 struct snd_diff_line {

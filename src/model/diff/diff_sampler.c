@@ -59,6 +59,15 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
     *latest = s->step_count;
 }
 
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    struct snd_diff_sampler *s = user;
+
+    (void)lane, (void)ns, (void)words, (void)innermost;
+    s->has_memory = true;
+}
+
 /* The step in which the range began, plus one; 0: none, or one that is not sampled. */
 static uint32_t find_step(const struct snd_diff_sampler *s, uint32_t process, int64_t ns)
 {
@@ -156,7 +165,7 @@ struct snd_consumer snd_diff_sampler_consumer(struct snd_diff_sampler *sampler)
     sampler->latest = calloc((size_t)sampler->trace->process_count + 1, sizeof *sampler->latest);
     sampler->failed = !sampler->latest;
     return (struct snd_consumer){
-        .user = sampler, .any_flops = true, .other = on_other, .row = on_row
+        .user = sampler, .any_flops = true, .memory = on_memory, .other = on_other, .row = on_row
     };
 }
 
@@ -233,5 +242,6 @@ bool snd_diff_sampler_steps(const struct snd_diff_sampler *s, struct snd_diff_ru
         if (s->steps[i].used && is_whole(s, i))
             to[run->steps++] = (double)snd_sub(s->steps[i].end_ns, s->steps[i].start_ns);
     run->step_times.count = run->steps;
+    run->has_memory = s->has_memory;
     return true;
 }

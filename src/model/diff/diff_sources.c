@@ -8,8 +8,10 @@
 #include "base/text/buf.h"
 #include "model/ops/averages.h"
 #include "model/diff/diff.h"
+#include "model/memory/heap_stacks.h"
 #include "model/network/module_parts.h"
 #include "sonde/layers.h"
+#include "sonde/memory.h"
 
 static struct sonde_text text_of(const char *text)
 {
@@ -265,13 +267,66 @@ static enum sonde_status fill_layers(struct sonde_trace *trace, struct snd_diff_
     return st;
 }
 
+/* ------------------------------------------------------------------- the run */
+
+/* Of the longest process: from the beginning of its recording to its end. */
+static int64_t time_of_run(const struct sonde_trace *trace)
+{
+    int64_t longest = 0;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++) {
+        const struct sonde_process *p = sonde_trace_process(trace, i);
+        int64_t                     took = snd_sub(p->stop_ns, p->start_ns);
+        longest = took > longest ? took : longest;
+    }
+    return longest;
+}
+
+/* The most that was held: the peaks of the heaps; without --heap, those of the devices' tensors. */
+static enum sonde_status find_peak(struct sonde_trace *trace, int64_t *bytes,
+                                   struct sonde_error *err)
+{
+    struct snd_heaps      *heaps = NULL;
+    struct sonde_memory   *memory = NULL;
+    const struct snd_heap *heap;
+    enum sonde_status      st = snd_heaps_new(trace, false, &heaps, err);
+
+    *bytes = 0;
+    for (uint32_t i = 0; st == SONDE_OK && (heap = snd_heaps_heap(heaps, i)) != NULL; i++)
+        *bytes = snd_add(*bytes, (int64_t)heap->sums.peak_bytes);
+    if (st == SONDE_OK && *bytes == 0)
+        st = sonde_memory_new(trace, &memory, err);
+    for (size_t i = 0; memory && i < sonde_memory_device_count(memory); i++)
+        *bytes = snd_add(*bytes, sonde_memory_device(memory, i)->peak_bytes);
+    sonde_memory_free(memory);
+    snd_heaps_free(heaps);
+    return st;
+}
+
+static enum sonde_status fill_run(struct sonde_trace *trace, struct snd_diff_run *run,
+                                  struct sonde_error *err)
+{
+    int64_t           bytes, took_ns = time_of_run(trace);
+    enum sonde_status st = find_peak(trace, &bytes, err);
+
+    if (st != SONDE_OK || took_ns <= 0)
+        return st;
+    struct snd_diff_item *item = add_item(run, text_of("run"), text_of("the run"));
+    return item && set_sum(run, item, 1, took_ns, bytes) ? SONDE_OK : no_memory(err);
+}
+
 /* clang-format off */
 const struct snd_diff_source snd_diff_sources[] = {
-    { "ops",       "call", "operators and ranges, self time",                fill_ops },
-    { "modules",   "call", "modules of a network, without their children's", fill_modules },
-    { "layers",    "pass", "layers, the median of their passes",             fill_layers },
-    { "functions", "run",  "functions of Python or of samples, self time",   fill_functions },
-    { "lines",     "run",  "lines of Python functions",                      fill_lines },
+    { "ops",       "call", "operators and ranges, self time",
+      SND_DIFF_COUNT | SND_DIFF_MEMORY | SND_DIFF_FLOPS, fill_ops },
+    { "modules",   "call", "modules of a network, without their children's",
+      SND_DIFF_COUNT | SND_DIFF_MEMORY | SND_DIFF_FLOPS, fill_modules },
+    { "layers",    "pass", "layers, the median of their passes",
+      SND_DIFF_COUNT | SND_DIFF_MEMORY, fill_layers },
+    { "functions", "run",  "functions of Python or of samples, self time", SND_DIFF_COUNT, fill_functions },
+    { "lines",     "run",  "lines of Python functions", SND_DIFF_COUNT, fill_lines },
+    { "run",       "run",  "the run itself: its time, and the most memory that it held",
+      SND_DIFF_MEMORY, fill_run },
 };
 /* clang-format on */
 const size_t snd_diff_source_count = SND_COUNT_OF(snd_diff_sources);

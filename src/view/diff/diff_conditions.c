@@ -44,15 +44,24 @@ static double change_of_flops(const struct snd_diff_row *row)
     return row->flops_changed || is_one_sided(row) ? change_of(row->a.flops, row->b.flops) : 0;
 }
 
+/* clang-format off */
 static const struct {
     const char *name;
     change_fn  *of_row;
     bool        of_whole;
+    unsigned    needs; /* SND_DIFF_COUNT and so on; 0: every run has it */
+    const char *what, *advice;
 } metrics[] = {
-    { "time", change_of_time, true },    { "step", NULL, true },
-    { "count", change_of_count, false }, { "memory", change_of_memory, false },
-    { "flops", change_of_flops, false },
+    { "time",   change_of_time,   true,  0, NULL, NULL },
+    { "step",   NULL,             true,  0, NULL, NULL },
+    { "count",  change_of_count,  false, SND_DIFF_COUNT, "calls",
+      "sonde run --functions or --ops counts them" },
+    { "memory", change_of_memory, false, SND_DIFF_MEMORY, "memory",
+      "sonde run --ops --memory records that of operators and modules, --heap that of the run (--by run)" },
+    { "flops",  change_of_flops,  false, SND_DIFF_FLOPS, "FLOPs",
+      "sonde run --ops --shapes records those of operators and modules" },
 };
+/* clang-format on */
 
 static const char *skip_blanks(const char *at)
 {
@@ -104,6 +113,21 @@ enum sonde_status snd_conditions_parse(const char *text, struct snd_conditions *
                             text);
         at = skip_blanks(at + 1);
     }
+}
+
+enum sonde_status snd_conditions_check(const struct snd_conditions *conditions,
+                                       const struct snd_diff *diff, struct sonde_error *err)
+{
+    for (size_t i = 0; i < conditions->count; i++) {
+        int m = conditions->list[i].metric;
+        for (uint32_t run = 0; metrics[m].needs && run < diff->a_runs + diff->b_runs; run++)
+            if (!snd_diff_run_has(diff, run, metrics[m].needs))
+                return snd_fail(err, SONDE_E_STATE,
+                                "--fail-if: %s: run %u of %s has no %s by %s: %s", metrics[m].name,
+                                snd_diff_run_number(diff, run), snd_diff_run_side(diff, run),
+                                metrics[m].what, diff->source->name, metrics[m].advice);
+    }
+    return SONDE_OK;
 }
 
 static bool holds(const struct snd_condition *c, double percent)

@@ -220,7 +220,8 @@ static void hide_unused(struct snd_doc *doc, const struct snd_diff *d)
         also |= row->count_changed || row->bytes_changed || row->flops_changed;
         was |= row->match == SND_DIFF_RENAMED;
     }
-    doc->rows.hidden[A_COUNT] = doc->rows.hidden[B_COUNT] = d->is_sampled;
+    doc->rows.hidden[A_COUNT] = doc->rows.hidden[B_COUNT] = d->is_sampled ||
+                                                            !(d->source->has & SND_DIFF_COUNT);
     doc->rows.hidden[A_BYTES] = doc->rows.hidden[B_BYTES] = !memory;
     doc->rows.hidden[A_FLOPS] = doc->rows.hidden[B_FLOPS] = !flops;
     doc->rows.hidden[ALSO] = !also;

@@ -99,6 +99,11 @@ static void add_totals(struct snd_doc *doc, const struct snd_diff *d, size_t fai
 
 /* ----------------------------------------------------------------------- text */
 
+static bool is_of_run(const struct snd_diff *d)
+{
+    return d->source == &snd_diff_sources[snd_diff_source_count - 1];
+}
+
 static void put_whole(const struct snd_diff *d, const struct sonde_report_options *options,
                       struct snd_out *out)
 {
@@ -107,7 +112,10 @@ static void put_whole(const struct snd_diff *d, const struct sonde_report_option
 
     snd_format_time(&a, d->a_whole_ns / 1000, options->time_unit);
     snd_format_time(&b, d->b_whole_ns / 1000, options->time_unit);
-    snd_out_format(out, "%s: %s -> %s on average", d->has_steps ? "A step" : "All rows",
+    snd_out_format(out, "%s: %s -> %s on average",
+                   d->has_steps   ? "A step"
+                   : is_of_run(d) ? "The run"
+                                  : "All rows",
                    snd_buf_string(&a), snd_buf_string(&b));
     if (w->verdict != SND_DIFF_NOT_JUDGED)
         snd_out_format(out, "; %s: %+.1f%% (95 %% interval %+.1f .. %+.1f%%)",
@@ -115,6 +123,28 @@ static void put_whole(const struct snd_diff *d, const struct sonde_report_option
     snd_out_text(out, "\n");
     sonde_buffer_release(&a);
     sonde_buffer_release(&b);
+}
+
+/* Why the run itself is all that is compared. */
+static void put_lacking(const struct snd_diff *d, const struct sonde_report_options *options,
+                        struct snd_out *out)
+{
+    uint32_t            run = d->lacking - 1;
+    struct sonde_buffer took = { 0 };
+
+    if (d->lacking == 0)
+        return;
+    if (run == d->a_runs + d->b_runs) {
+        snd_out_text(out, "No rows but the run: no kind of rows is in all runs; record them with "
+                          "the same options\n");
+        return;
+    }
+    snd_format_time(&took, (double)d->runs[run].items[0].all.time_ns / 1000, options->time_unit);
+    snd_out_format(out,
+                   "No rows but the run: run %u of %s lasted %s and has no samples, functions or "
+                   "operators; use --record '--functions', or a longer program\n",
+                   snd_diff_run_number(d, run), snd_diff_run_side(d, run), snd_buf_string(&took));
+    sonde_buffer_release(&took);
 }
 
 static void put_head(const struct snd_doc *doc, const struct sonde_report_options *options,
@@ -130,6 +160,7 @@ static void put_head(const struct snd_doc *doc, const struct sonde_report_option
     if (!d->has_steps)
         snd_out_format(out, "Times are of a %s: no steps to compare\n", d->source->unit);
     put_whole(d, options, out);
+    put_lacking(d, options, out);
     snd_out_format(
         out,
         "Rows: %zu slower, %zu faster, %zu new, %zu gone, %zu renamed, %zu the same, %zu "
@@ -229,18 +260,21 @@ static enum sonde_status refuse_empty(const struct snd_diff *d, const char *more
     for (uint32_t i = 0; i < d->a_runs + d->b_runs; i++)
         if (d->runs[i].count == 0)
             return snd_fail(err, SONDE_E_STATE, "run %u of %s has no %s to compare%s",
-                            i < d->a_runs ? i + 1 : i - d->a_runs + 1, i < d->a_runs ? "A" : "B",
-                            d->source->name, more);
+                            snd_diff_run_number(d, i), snd_diff_run_side(d, i), d->source->name,
+                            more);
     return SONDE_OK;
 }
 
+/* `has_rows` of each run that has some becomes true, whether all have or not; it may be NULL. */
 static enum sonde_status compare_by(const struct sides *s, const struct snd_diff_source *source,
-                                    const char *more, struct snd_diff **out,
+                                    const char *more, bool *has_rows, struct snd_diff **out,
                                     struct sonde_error *err)
 {
     enum sonde_status st = snd_diff_new(s->traces, s->a_runs, s->b_runs, source, s->least_effect,
                                         out, err);
 
+    for (size_t i = 0; st == SONDE_OK && has_rows && i < s->a_runs + s->b_runs; i++)
+        has_rows[i] |= (*out)->runs[i].count > 0;
     if (st == SONDE_OK)
         st = refuse_empty(*out, more, err);
     if (st != SONDE_OK) {
@@ -250,19 +284,31 @@ static enum sonde_status compare_by(const struct sides *s, const struct snd_diff
     return st;
 }
 
-/* By the first kind of rows that every run has; if there is none, the error is that of the first. */
+/*
+ * By the first kind of rows that every run has; if there is none, the runs themselves; if not even their
+ * times are known, the error is that of the first kind.
+ */
 static enum sonde_status compare_first(const struct sides *s, struct snd_diff **out,
                                        struct sonde_error *err)
 {
     enum sonde_status  st = SONDE_E_STATE;
+    size_t             runs = s->a_runs + s->b_runs, lacking = 0, last = snd_diff_source_count - 1;
+    bool              *has_rows = calloc(runs, sizeof *has_rows);
     struct sonde_error found, first = { 0 };
 
-    for (size_t i = 0; st == SONDE_E_STATE && i < snd_diff_source_count; i++) {
+    if (!has_rows)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for %zu runs", runs);
+    for (size_t i = 0; st == SONDE_E_STATE && i <= last; i++) {
+        while (i == last && lacking < runs && has_rows[lacking])
+            lacking++;
         st = compare_by(s, &snd_diff_sources[i], ", and there are no other rows that all runs have",
-                        out, &found);
+                        has_rows, out, &found);
         if (i == 0)
             first = found;
+        if (i == last && st == SONDE_OK)
+            (*out)->lacking = (uint32_t)lacking + 1;
     }
+    free(has_rows);
     if (st != SONDE_OK && err)
         *err = st == SONDE_E_STATE ? first : found;
     return st;
@@ -277,7 +323,7 @@ static enum sonde_status compare(const struct sides *s, const char *by, struct s
     if (!by)
         return compare_first(s, out, err);
     enum sonde_status st = find_source(by, &source, err);
-    return st == SONDE_OK ? compare_by(s, source, "; --by compares others", out, err) : st;
+    return st == SONDE_OK ? compare_by(s, source, "; --by compares others", NULL, out, err) : st;
 }
 
 enum sonde_status sonde_diff_margin(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
@@ -285,15 +331,22 @@ enum sonde_status sonde_diff_margin(struct sonde_trace *const *traces, size_t a_
                                     double *margin_percent, struct sonde_error *err)
 {
     struct sonde_diff_options used = SONDE_DIFF_OPTIONS_INIT;
+    struct snd_conditions     conditions;
     struct snd_diff          *d = NULL;
 
     enum sonde_status st = snd_struct_take(options, &used, sizeof used, "SONDE_DIFF_OPTIONS_INIT",
                                            err);
     if (st == SONDE_OK)
+        st = snd_conditions_parse(used.fail_if, &conditions, err);
+    if (st == SONDE_OK)
         st = compare(&(const struct sides){ traces, a_runs, b_runs, used.least_percent / 100 },
                      used.by, &d, err);
-    if (st != SONDE_OK)
+    if (st == SONDE_OK)
+        st = snd_conditions_check(&conditions, d, err);
+    if (st != SONDE_OK) {
+        snd_diff_free(d);
         return st;
+    }
     const struct snd_diff_answer *whole = &d->whole;
     bool has_interval = whole->has_times && whole->verdict != SND_DIFF_NOT_JUDGED;
     /* Of the ratio, which has the same margin upwards and downwards as a factor. */
@@ -352,6 +405,8 @@ enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t a_runs, s
         st = snd_summary_begin(traces[i], &summaries[i], err);
     if (st == SONDE_OK)
         st = compare(&s, used.by, &d, err);
+    if (st == SONDE_OK)
+        st = snd_conditions_check(&conditions, d, err);
     snd_doc_keep(&doc, d, free_diff);
     if (st == SONDE_OK)
         st = fill(&doc, d, &conditions, &shown, &failures, err);
