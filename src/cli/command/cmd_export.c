@@ -181,7 +181,8 @@ static int export_trace(const struct snd_command *self, struct sonde_trace *trac
         status = write_folder(self, trace, args, name.bytes, object);
     else
         status = write_file(self, trace, args, name.bytes, object);
-    if (status == SND_EXIT_OK && isatty(STDERR_FILENO))
+    /* A name that nobody gave is said to whoever reads; one that was given, to a person alone. */
+    if (status == SND_EXIT_OK && (!args->output || isatty(STDERR_FILENO)))
         fprintf(stderr, "sonde: wrote %s\n", name.bytes);
     sonde_buffer_release(&name);
     return status;
