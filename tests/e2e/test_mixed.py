@@ -85,15 +85,20 @@ spin(0.1)
 """
 
 
-@pytest.mark.parametrize("options", [[], ["--native"]], ids=["python", "native"])
-def test_a_range_comes_after_the_function_that_opened_it(tmp_path, options):
-    """A range that Python opens has Python functions in it, and they are below it."""
+@pytest.mark.parametrize("options, compiler", [([], True), (["--native"], True), ([], False)],
+                         ids=["python", "native", "names only"])
+def test_a_range_comes_after_the_function_that_opened_it(tmp_path, options, compiler):
+    """A range that Python opens has Python functions in it, and they are below it: whatever the probe is."""
+    environment = dict(os.environ)
+    if not compiler:
+        environment |= {"CXX": "no-such-compiler", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     program = tmp_path / "program.py"
     program.write_text(ORDERED)
     trace = tmp_path / "t.sonde"
     done = subprocess.run([SONDE, "run", "-o", trace, "--ops", "--sample", "500", *options, "--", warm_torch.python(), program],
-                          capture_output=True, text=True, timeout=600)
+                          capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
+    assert ("names and times" in done.stderr) == (not compiler)
     folded = subprocess.run([SONDE, "export", trace, "--to", "folded", "-o", "-"], capture_output=True, text=True,
                             check=True).stdout
     ours = ("outer", "inner", "spin", "generate", "step", "tail", "from a generator")
@@ -109,6 +114,46 @@ def test_a_range_comes_after_the_function_that_opened_it(tmp_path, options):
     tree = json.loads(subprocess.run([SONDE, "report", trace, "--view", "samples", "--json"], capture_output=True, text=True,
                                      check=True).stdout)
     assert '"step"' in json.dumps(tree)
+
+
+LOADED = """
+import time
+import torch
+from torch.utils.data import DataLoader
+
+class Sentences:
+    def __len__(self):
+        return 10
+    def __getitem__(self, i):
+        return torch.tensor(self.rarity(i))
+    def rarity(self, i):
+        end, spins = time.process_time() + 0.03, 0
+        while time.process_time() < end:
+            spins += 1
+        return i
+for batch in DataLoader(Sentences(), batch_size=5):
+    pass
+"""
+
+
+@pytest.mark.parametrize("compiler", [True, False], ids=["full", "names only"])
+def test_the_time_of_a_function_in_a_range_is_its_own(tmp_path, compiler):
+    """torch's DataLoader opens a range around what the data set does: that is no time of the range."""
+    program, trace = tmp_path / "program.py", tmp_path / "t.sonde"
+    program.write_text(LOADED)
+    environment = dict(os.environ)
+    if not compiler:
+        environment |= {"CXX": "no-such-compiler", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run([SONDE, "run", "-o", trace, "--ops", "--sample", "500", "--", warm_torch.python(), program],
+                          capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert ("names and times" in done.stderr) == (not compiler)
+    rows = json.loads(subprocess.run([SONDE, "report", trace, "--view", "functions", "--json", "--rows", "-1"],
+                                     capture_output=True, text=True, check=True).stdout)["rows"]
+    rarity = next(row for row in rows if row["function"].endswith("rarity"))
+    loader = next(row for row in rows if row["function"].startswith("enumerate(DataLoader)#"))
+    assert rarity["self_ns"] > 0.25e9
+    assert loader["self_ns"] < 0.1 * rarity["self_ns"] and loader["total_ns"] >= rarity["self_ns"]
 
 
 def test_building_the_probe_is_in_no_sample(tmp_path):

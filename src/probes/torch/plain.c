@@ -3,16 +3,19 @@
  * probes/torch/plain.c - the torch probe where there is no C++ compiler: names and times alone.
  *
  * Has the interface of shim.h, but calls torch by its mangled names, from C, so it is built once
- * and goes with every torch that has them. Of an at::RecordFunction only the name can be had that
- * way: no inputs, memory, stacks, modules or sequence numbers. The ledger says so
+ * for a CPython and goes with every torch that has them. Of an at::RecordFunction only the name can
+ * be had that way: no inputs, memory, stacks, modules or sequence numbers. The ledger says so
  * ("torch.names_only"). Which kind of range it is (SCOPE) is known by which of the callbacks is
- * called.
+ * called. Python's frames are not torch's: how many a range that Python opens lies in is recorded,
+ * or samples would put it below the function that it has in it.
  *
  * What C++ does here, as C (the Itanium ABI): a class of this size is passed like a struct of C; a
  * std::unique_ptr is returned through a pointer that comes as the first argument.
  *
  * Layer: probes (sees <sonde/record.h> alone).
  */
+#include "pystack/interpreter/range_depth.h" /* first: it includes Python.h */
+
 #include "probes/torch/shim.h"
 
 #include <dlfcn.h>
@@ -93,6 +96,20 @@ static uint64_t key_of(const void *function)
     return (uintptr_t)function & KEY_MASK;
 }
 
+#ifndef SND_PYFRAMES_MISSING
+static void note_depth(void)
+{
+    unsigned depth = snd_range_depth();
+
+    if (depth != 0)
+        sonde_attr(SONDE_ATTR_PYTHON_DEPTH, depth);
+}
+#else
+static void note_depth(void)
+{
+}
+#endif
+
 /* Any range may end on another thread: the thread that began it cannot be read from C. */
 static void begin(const void *function, enum snd_scope scope)
 {
@@ -105,6 +122,8 @@ static void begin(const void *function, enum snd_scope scope)
     sonde_begin_text(torch.name(function));
     sonde_attr(SONDE_ATTR_KEY, key_of(function));
     sonde_attr(SONDE_ATTR_SCOPE, (uint64_t)scope + 1); /* of an operator too: it is torch's */
+    if (scope == SND_SCOPE_USER)
+        note_depth();
 }
 
 static void on_end(const void *function, void *context)

@@ -2,9 +2,8 @@
 /* probes/torch/place/torch_places.cpp - see torch_places.h. */
 #include "probes/torch/place/torch_places.h"
 
-#include <string_view>
-
 #include "probes/torch/place/torch_modulewalk.h"
+#include "pystack/interpreter/range_depth.h"
 
 namespace snd_torch
 {
@@ -111,65 +110,14 @@ uint32_t left_out_stack(Thread *thread)
     return stack_id(thread, 0, sonde_intern_frame(name, 0, 0));
 }
 
-/* A text without a copy where it is ASCII, as nearly all are; `room` is for the others. The GIL may be free. */
-std::string_view view_of(PyObject *text, std::string *room)
-{
-    if (text && PyUnicode_Check(text) && PyUnicode_IS_COMPACT_ASCII(text))
-        return { static_cast<const char *>(PyUnicode_DATA(text)),
-                 static_cast<size_t>(PyUnicode_GET_LENGTH(text)) };
-    *room = text_of(text);
-    return *room;
-}
-
-/* Whether the function only opens a range and returns: it is no part of what runs in the range. */
-bool only_opens(PyCodeObject *code)
-{
-    static const char *const files[] = { "/torch/autograd/profiler.py", "/torch/_ops.py",
-                                         "/torch/profiler/profiler.py", "/sonde/torch/" };
-
-    std::string              room;
-
-    if (view_of(code->co_name, &room) == "__enter__")
-        return true;
-    std::string_view file = view_of(code->co_filename, &room);
-    for (const char *part : files)
-        if (file.find(part) != std::string_view::npos)
-            return true;
-    return false;
-}
-
-/* __enter__ of a @contextmanager: the function that it calls returns at its `yield`. */
-bool is_manager(PyCodeObject *code)
-{
-    static constexpr std::string_view end = "/contextlib.py";
-    std::string                       name, path;
-    std::string_view                  file = view_of(code->co_filename, &path);
-
-    return view_of(code->co_name, &name) == "__enter__" && file.size() >= end.size() &&
-           file.substr(file.size() - end.size()) == end;
-}
-
 } // namespace
 
 NOINLINE void note_depth()
 {
-    size_t depth = 0, left = 0; /* left: the innermost ones, which will have returned */
+    unsigned depth = snd_range_depth();
 
-    try {
-        for (snd_pyframe *f = snd_pyframe_real(snd_pyframe_mine()), *caller; f;
-             f = caller, depth++) {
-            if (depth == SND_PYTHON_FRAMES_MAX)
-                return; /* samples leave outer ones out */
-            caller = snd_pyframe_real(snd_pyframe_caller(f));
-            if (left == depth && (only_opens(snd_pyframe_code(f)) ||
-                                  (caller && is_manager(snd_pyframe_code(caller)))))
-                left++;
-        }
-        if (left < depth)
-            sonde_attr(SONDE_ATTR_PYTHON_DEPTH, depth - left);
-    } catch (const std::exception &) {
-        /* out of memory: it comes after all of them */
-    }
+    if (depth != 0)
+        sonde_attr(SONDE_ATTR_PYTHON_DEPTH, depth);
 }
 
 namespace
