@@ -120,6 +120,52 @@ static void a_hot_line(void **state)
            REST(750));
 }
 
+/* It has the time of all its operators: what is to be tried there is another thing than of the program's own work. */
+static void a_line_that_calls(void **state)
+{
+#define MODULE                                        \
+    {                                                 \
+        "forward", LIBRARY "/torch/nn/x.py", 9, false \
+    }
+#define LOOP                              \
+    {                                     \
+        "loop", "/home/me/x.py", 7, false \
+    }
+    static const char calls[] = "x.py:5, in work, takes 40 % of the running time, in operators and "
+                                "modules that it calls: 400.000ms of 1.000s";
+    static const char larger[] = "Then a larger batch", less[] = "do it less often";
+    static const char loops[] =
+        "x.py:7, in loop, takes 25 % of the running time: 250.000ms of 1.000s";
+
+    (void)state;
+    EXPECT(calls, true, { { CALLER, OWN, MODULE }, RUNS, 50, 400, 0 }, REST(600));
+    EXPECT(larger, true, { { CALLER, OWN, MODULE }, RUNS, 50, 400, 0 }, REST(600));
+    EXPECT(less, false, { { CALLER, OWN, MODULE }, RUNS, 50, 400, 0 }, REST(600));
+    /* the line that is hot by its own work is named as well, from the same share on */
+    EXPECT(calls, true, { { CALLER, OWN, MODULE }, RUNS, 50, 400, 0 },
+           { { CALLER, LOOP }, RUNS, 50, 250, 0 }, REST(350));
+    EXPECT(loops, true, { { CALLER, OWN, MODULE }, RUNS, 50, 400, 0 },
+           { { CALLER, LOOP }, RUNS, 50, 250, 0 }, REST(350));
+    EXPECT("in loop, takes", false, { { CALLER, OWN, MODULE }, RUNS, 50, 400, 0 },
+           { { CALLER, LOOP }, RUNS, 49, 250, 0 }, REST(350));
+    EXPECT("in loop, takes", false, { { CALLER, OWN, MODULE }, RUNS, 50, 400, 0 },
+           { { CALLER, LOOP }, RUNS, 50, 240, 0 }, REST(360));
+    /* nine tenths of it, not less */
+    EXPECT(calls, true, { { CALLER, OWN, MODULE }, RUNS, 50, 360, 0 },
+           { { CALLER, OWN }, RUNS, 50, 40, 0 }, REST(600));
+    EXPECT("x.py:5, in work, takes 40 % of the running time: ", true,
+           { { CALLER, OWN, MODULE }, RUNS, 50, 350, 0 }, { { CALLER, OWN }, RUNS, 50, 50, 0 },
+           REST(600));
+    /* torch's loader calls no module */
+    EXPECT("x.py:5, in work, takes 40 % of the running time: ", true,
+           { { CALLER, OWN, { "fetch", LIBRARY "/torch/utils/data/f.py", 9, false } },
+             RUNS,
+             50,
+             400,
+             0 },
+           REST(600));
+}
+
 /* Operators that two lines called, of `mine` and `other` milliseconds in all; and a sample, or none. */
 static void expect_operators(uint32_t mine, uint32_t other, bool sampled, const char *said)
 {
@@ -235,12 +281,18 @@ static void loading_data(void **state)
 {
     const struct place loader = { "__next__", "/py/torch/utils/data/dataloader.py", 700, false };
     const struct place fetch = { "fetch", "/py/torch/utils/data/_utils/fetch.py", 50, false };
+    const struct place importing = { "_load", "<frozen importlib._bootstrap>", 7, false };
 
     (void)state;
     EXPECT("Loading data in the main process takes 10 % of the main thread's time, 50.000ms, at "
            "x.py:5",
            true, { { OWN, loader, fetch }, RUNS, 9, 50, 0 }, REST(450));
     EXPECT("Loading data", false, { { OWN, loader, fetch }, RUNS, 9, 50, 0 }, REST(455));
+    /* of the rest where imports stand out, as for a hot line; 9 % of all */
+    EXPECT("Loading data in the main process takes 18 % of the main thread's time without imports, "
+           "90.000ms, at x.py:5",
+           true, { { OWN, loader, fetch }, RUNS, 9, 90, 0 },
+           { { OWN, importing }, RUNS, 9, 500, 0 }, REST(410));
     EXPECT("Waiting for the DataLoader's workers takes 20 %", true,
            { { OWN, loader }, WAITS, 9, 100, 0 }, REST(400));
     EXPECT("The main thread waits", false, { { OWN, loader }, WAITS, 9, 100, 0 }, REST(400));
@@ -407,6 +459,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hot_line),
+        cmocka_unit_test(a_line_that_calls),
         cmocka_unit_test(a_hot_line_of_operators),
         cmocka_unit_test(imports),
         cmocka_unit_test(the_interpreters_lock),

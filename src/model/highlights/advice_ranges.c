@@ -283,7 +283,10 @@ static const struct sum *find_greatest(const struct snd_range_advice *w, const s
         const struct sum *sum = &named->of_processes[i];
         int64_t           span = count == 1 ? sonde_summary_totals(w->advisor->summary)->span_ns
                                             : snd_sub(w->lifetimes[i].last_ns, w->lifetimes[i].first_ns);
-        double            own = snd_percent(sum->total_ns, span);
+        if (count == 1 && (named->torchs == SND_TORCH_LOADS_ALONE ||
+                           named->torchs == SND_TORCH_LOADS_WITH_WORKERS))
+            span = snd_sub(span, w->advisor->import_ns);
+        double own = snd_percent(sum->total_ns, span);
         if (sum->count > 0 && (!best || own > *share)) {
             best = sum;
             *share = own;
@@ -344,8 +347,11 @@ static void tell_sort(struct snd_range_advice *w, uint32_t number)
                    name_whose(w, sum, whose), place);
     else
         snd_advise(w->advisor, sorts[sort].pattern, share, "table/ops", &spot,
-                   "%s takes %.0f %% of the time%s, %s in %" PRIu64 " call%s, at %s",
+                   "%s takes %.0f %% of the time%s%s, %s in %" PRIu64 " call%s, at %s",
                    sorts[sort].what, share, name_whose(w, sum, whose),
+                   w->advisor->trace->process_count == 1 && w->advisor->import_ns > 0
+                       ? " without imports"
+                       : "",
                    snd_amount_time(sum->total_ns).text, sum->count, snd_plural(sum->count), place);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/count_of.h"
 #include "base/text/plural.h"
+#include "model/flops/flops.h"
 #include "model/highlights/advisor.h"
 #include "model/samples/sample_counts.h"
 #include "read/file/scale.h"
@@ -13,6 +14,7 @@
 #include "read/said/trace_metadata.h"
 
 #define HOT_SAMPLES 50u
+#define CALL_PERCENT 90.0 /* of a line's time in torch: it only calls the model */
 #define IMPORT_PERCENT 30.0
 #define IMPORT_NS INT64_C(200000000)
 #define GIL_PERCENT 20.0
@@ -44,7 +46,8 @@ struct work {
     uint32_t                        main; /* the thread that the program is */
     int64_t                         running_ns, others_ns, import_ns, lock_ns;
     uint64_t                        running_samples;
-    struct snd_spots                hot, imports, locks, waiting[WAITS];
+    int64_t                         main_import_ns; /* of import_ns */
+    struct snd_spots                hot, in_torch, at_work, imports, locks, waiting[WAITS];
     struct loads                    alone, with_workers;
     bool                            failed;
 };
@@ -89,6 +92,26 @@ static void add_at(struct work *w, struct snd_spots *spots, size_t frame, size_t
     const struct sonde_frame *f = &w->frames[frame].frame;
     const struct snd_spot     spot = { f->file, f->function, f->line };
     w->failed |= !snd_spots_add(spots, &spot, ns, samples);
+}
+
+/* What torch runs for who calls a module, not what it does for who takes data from it. */
+static bool is_modules(struct sonde_text file)
+{
+    static const char of_torch[] = "/torch/", of_data[] = "/torch/utils/data/";
+
+    return memmem(file.bytes, file.length, of_torch, sizeof of_torch - 1) &&
+           !memmem(file.bytes, file.length, of_data, sizeof of_data - 1);
+}
+
+/* Whether the program's own code has called an operator of torch or a module, and is in what it called. */
+static bool is_in_torch(const struct work *w, size_t own)
+{
+    for (size_t i = 0; i < own; i++) {
+        const struct sonde_frame *f = &w->frames[i].frame;
+        if (w->frames[i].is_range ? snd_flops_is_operator(f->function) : is_modules(f->file))
+            return true;
+    }
+    return false;
 }
 
 /* ---------------------------------------------------------------------- waits */
@@ -265,9 +288,13 @@ static void add_running(struct work *w, const struct snd_sample_count *row, size
             import = i;
     if (import < count) {
         w->import_ns = snd_add(w->import_ns, row->time_ns);
+        if (row->thread == w->main)
+            w->main_import_ns = snd_add(w->main_import_ns, row->time_ns);
         add_at(w, &w->imports, find_own(w, import, count), count, row->time_ns, row->samples);
     } else {
         add_at(w, &w->hot, own, count, row->time_ns, row->samples);
+        add_at(w, is_in_torch(w, own) ? &w->in_torch : &w->at_work, own, count, row->time_ns,
+               row->samples);
     }
 }
 
@@ -315,26 +342,44 @@ static bool imports_stand_out(const struct work *w)
     return w->import_ns >= IMPORT_NS && snd_percent(w->import_ns, w->running_ns) >= IMPORT_PERCENT;
 }
 
+/* What the program runs apart from its imports, where these have a sentence of their own: what shares of time are of. */
+static int64_t whole_of(const struct work *w)
+{
+    return imports_stand_out(w) ? snd_sub(w->running_ns, w->import_ns) : w->running_ns;
+}
+
+static void tell_line(struct work *w, enum snd_pattern pattern, const struct snd_spot_sum *line,
+                      const char *words)
+{
+    int64_t whole_ns = whole_of(w);
+    char    place[SND_SPOT_TEXT];
+
+    if (!line || line->count < HOT_SAMPLES || snd_percent(line->ns, whole_ns) < SND_HOT_PERCENT)
+        return;
+    snd_advise(w->advisor, pattern, snd_percent(line->ns, whole_ns), "source", &line->at,
+               "%s, in %.*s, takes %.0f %% of the running time%s%s: %s of %s by samples",
+               snd_spot_short(&line->at, place),
+               (int)(line->at.function.length < 80 ? line->at.function.length : 80),
+               line->at.function.bytes, snd_percent(line->ns, whole_ns),
+               imports_stand_out(w) ? " without imports" : "", words,
+               snd_amount_time(line->ns).text, snd_amount_time(whole_ns).text);
+}
+
 /*
- * A run to try things out is short, and imports are most of it; the loop that is asked about is in the rest. Imports
- * have a sentence of their own.
+ * A run to try things out is short, and imports are most of it; the loop that is asked about is in the rest. A line that
+ * calls the model has the time of all its operators: no loop can be left out there, and the line that is hot by what the
+ * program itself does is another.
  */
 static void tell_hot(struct work *w)
 {
     const struct snd_spot_sum *most = snd_spots_most(&w->hot);
-    bool                       without_imports = imports_stand_out(w);
-    int64_t whole_ns = without_imports ? snd_sub(w->running_ns, w->import_ns) : w->running_ns;
-    char    place[SND_SPOT_TEXT];
+    int64_t                    called_ns = most ? snd_spots_ns(&w->in_torch, &most->at) : 0;
 
-    if (!most || most->count < HOT_SAMPLES || snd_percent(most->ns, whole_ns) < SND_HOT_PERCENT)
-        return;
-    snd_advise(w->advisor, SND_ADVICE_HOT_LINE, snd_percent(most->ns, whole_ns), "source",
-               &most->at, "%s, in %.*s, takes %.0f %% of the running time%s: %s of %s by samples",
-               snd_spot_short(&most->at, place),
-               (int)(most->at.function.length < 80 ? most->at.function.length : 80),
-               most->at.function.bytes, snd_percent(most->ns, whole_ns),
-               without_imports ? " without imports" : "", snd_amount_time(most->ns).text,
-               snd_amount_time(whole_ns).text);
+    if (most && snd_percent(called_ns, most->ns) >= CALL_PERCENT) {
+        tell_line(w, SND_ADVICE_HOT_CALL, most, ", in operators and modules that it calls");
+        most = snd_spots_most(&w->at_work);
+    }
+    tell_line(w, SND_ADVICE_HOT_LINE, most, "");
 }
 
 static void tell_imports(struct work *w)
@@ -398,16 +443,19 @@ static void tell_waits(struct work *w)
 static void tell_loading(struct work *w, const struct loads *loads, enum snd_torch_range range,
                          enum snd_pattern pattern, const char *words)
 {
-    int64_t whole_ns = w->main == SONDE_NONE ? 0 : w->counts->threads[w->main].time_ns;
+    int64_t                    whole_ns = w->main == SONDE_NONE
+                                              ? 0
+                                              : snd_sub(w->counts->threads[w->main].time_ns, w->advisor->import_ns);
     const struct snd_spot_sum *most = snd_spots_most(&loads->at);
     char                       place[SND_SPOT_TEXT];
 
     if (most && !snd_advise_ranges_have(w->advisor, range) &&
         snd_percent(loads->ns, whole_ns) >= LOADER_PERCENT)
         snd_advise(w->advisor, pattern, snd_percent(loads->ns, whole_ns), "flame/samples",
-                   &most->at, "%s %.0f %% of the main thread's time, %s, at %s", words,
-                   snd_percent(loads->ns, whole_ns), snd_amount_time(loads->ns).text,
-                   snd_spot_short(&most->at, place));
+                   &most->at, "%s %.0f %% of the main thread's time%s, %s, at %s", words,
+                   snd_percent(loads->ns, whole_ns),
+                   w->advisor->import_ns > 0 ? " without imports" : "",
+                   snd_amount_time(loads->ns).text, snd_spot_short(&most->at, place));
 }
 
 /* Who has the interpreter's lock wants to run, whether it has a processor or not. */
@@ -452,6 +500,7 @@ enum sonde_status snd_advise_samples(struct snd_advisor *advisor, struct sonde_e
     if (w.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the advice");
     if (st == SONDE_OK) {
+        advisor->import_ns = imports_stand_out(&w) ? w.main_import_ns : 0;
         tell_loading(&w, &w.alone, SND_TORCH_LOADS_ALONE, SND_ADVICE_LOADER_ALONE,
                      "Loading data in the main process takes");
         tell_loading(&w, &w.with_workers, SND_TORCH_LOADS_WITH_WORKERS, SND_ADVICE_LOADER_WAITS,
@@ -462,7 +511,8 @@ enum sonde_status snd_advise_samples(struct snd_advisor *advisor, struct sonde_e
         tell_waits(&w);
         tell_too_many(&w);
     }
-    struct snd_spots *spots[] = { &w.hot, &w.imports, &w.locks, &w.alone.at, &w.with_workers.at };
+    struct snd_spots *spots[] = { &w.hot,   &w.in_torch, &w.at_work,        &w.imports,
+                                  &w.locks, &w.alone.at, &w.with_workers.at };
     for (size_t i = 0; i < SND_COUNT_OF(spots); i++)
         snd_spots_release(spots[i]);
     for (size_t i = 0; i < WAITS; i++)

@@ -71,10 +71,15 @@ bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint
  * Texts of a trace are each there once: the same bytes have the same address. A line is one place, whatever functions
  * share it: a comprehension and the function around it, whose name is the shorter one.
  */
+static struct snd_key key_of(const struct snd_spot *at)
+{
+    return (struct snd_key){ (uint64_t)(uintptr_t)at->file.bytes,
+                             at->line ? 0 : (uint64_t)(uintptr_t)at->function.bytes, at->line };
+}
+
 bool snd_spots_add(struct snd_spots *spots, const struct snd_spot *at, int64_t ns, uint64_t count)
 {
-    struct snd_key key = { (uint64_t)(uintptr_t)at->file.bytes,
-                           at->line ? 0 : (uint64_t)(uintptr_t)at->function.bytes, at->line };
+    struct snd_key key = key_of(at);
     uint32_t       i;
 
     if (!snd_map_get(&spots->numbers, key, &i)) {
@@ -99,6 +104,13 @@ const struct snd_spot_sum *snd_spots_most(const struct snd_spots *spots)
         if (!most || spots->items[i].ns > most->ns)
             most = &spots->items[i];
     return most;
+}
+
+int64_t snd_spots_ns(const struct snd_spots *spots, const struct snd_spot *at)
+{
+    uint32_t i;
+
+    return snd_map_get(&spots->numbers, key_of(at), &i) ? spots->items[i].ns : 0;
 }
 
 void snd_spots_release(struct snd_spots *spots)

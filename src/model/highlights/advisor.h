@@ -44,6 +44,8 @@ struct snd_advisor {
     struct snd_library_paths libraries;
     struct snd_advices       found;
     bool                     is_finished, is_found;
+    /* Of the main thread, by samples; 0: they do not stand out. What takes a share of the time takes it of the rest. */
+    int64_t import_ns;
     /* What waits for the walk, of finders that have something to look for; else NULL. */
     struct snd_gpu             *gpu;
     struct snd_sample_counts   *counts;
@@ -83,7 +85,9 @@ bool snd_spot_of_stack(const struct snd_advisor *advisor, uint32_t process, uint
 bool snd_spots_add(struct snd_spots *spots, const struct snd_spot *at, int64_t ns, uint64_t count);
 /* The greatest; NULL: there is none. */
 const struct snd_spot_sum *snd_spots_most(const struct snd_spots *spots);
-void                       snd_spots_release(struct snd_spots *spots);
+/* What a place has of them. */
+int64_t snd_spots_ns(const struct snd_spots *spots, const struct snd_spot *at);
+void    snd_spots_release(struct snd_spots *spots);
 
 /* The time of a sample in a range of this name (its bytes are the trace's); false: no memory. */
 bool snd_sampled_ranges_add(struct snd_sampled_ranges *sampled, const char *name,
