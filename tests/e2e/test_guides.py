@@ -61,6 +61,23 @@ def test_a_page_does_what_it_says(page, tmp_path, request):
         assert missing(block, printed) == [], printed[-6000:]
 
 
+def test_the_slow_line_is_named(tmp_path):
+    """slow-training.md: one of the two lines that its last paragraph has, whichever has the more time there."""
+    said = re.findall(r"at line (\d+)", (START / "slow-training.md").read_text())
+    assert len(said) == 2
+    run_page("slow-training.md", tmp_path)
+    done = subprocess.run([SONDE, "report", tmp_path / "train.sonde", "--view", "advice"], capture_output=True, text=True, check=True)
+    assert re.search(rf"^\* train\.py:({'|'.join(said)}), in Pictures\.__getitem__\S* takes \d+ % of the running time",
+                     done.stdout, re.M), done.stdout
+
+
+def test_the_line_that_keeps_memory_is_shown(tmp_path):
+    """out-of-memory.md: of the ReLU's blocks, the line of the script that called the model."""
+    printed = run_page("out-of-memory.md", tmp_path)
+    row = printed[printed.rindex("Who holds it"):].partition("aten::clamp_min")[2].partition("aten::")[0]
+    assert "train.py(7)" in row, printed[-6000:]
+
+
 def test_every_page_is_in_the_list():
     text = (START / "README.md").read_text()
     assert sorted(set(re.findall(r"\]\(([\w-]+\.md)\)", text))) == PAGES
