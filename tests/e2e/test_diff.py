@@ -194,8 +194,8 @@ def test_time_ends_the_runs(commands, tmp_path, monkeypatch):
     (["--run", "true 'a", "true"], 2, "a quote is not closed"),
     (["--run", "", "true"], 2, "the command of A is empty"),
     (["--keep", "x", "a.sonde", "b.sonde"], 2, "--keep requires --run"),
-    (["--run", "--record", "--nonesuch", "true", "true"], 2, "--nonesuch"),
-    (["--run", "nonesuch", "true"], 2, "'nonesuch' ended with status 127"),
+    (["--run", "--record", "--nonesuch", "true", "true"], 1, "--nonesuch"),
+    (["--run", "nonesuch", "true"], 1, "'nonesuch' ended with status 127"),
     (["--run", "--record", "true a b", "--", "true"], 2,
      "--record: expected options of sonde run in one word ('--ops --memory'), got 'true a b'"),
     (["--run", "true", "--record", "--functions"], 2, "got 1; --record took '--functions'"),
@@ -208,7 +208,7 @@ def test_commands_that_cannot_be_run(words, status, said, tmp_path):
 
 def test_a_command_that_fails_ends_it(commands, tmp_path):
     done = sonde("diff", "--run", "--record", "--functions", commands(1), commands(1, status=7))
-    assert done.returncode == 2 and done.stderr.decode().endswith("ended with status 7\n")
+    assert done.returncode == 1 and done.stderr.decode().endswith("ended with status 7\n")
     assert done.stdout == b""
 
 

@@ -212,7 +212,7 @@ def test_several_runs_a_side(browser, compared, tmp_path):
 def test_a_page_on_standard_output_is_all_that_is_there(compared):
     a, b, page = compared
     assert sonde("diff", a, b, "--html", "-").stdout == page.read_bytes()
-    assert sonde("diff", a, b, "--html", "/nonexistent/d.html").returncode == 2
+    assert sonde("diff", a, b, "--html", "/nonexistent/d.html").returncode == 1
 
 
 @pytest.mark.parametrize("dark", [False, True])

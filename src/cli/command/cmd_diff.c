@@ -14,7 +14,6 @@ struct diff_args {
     const char *by, *fail_if, *sort, *time_unit, *html, *record, *keep;
     int64_t     rows, least, within, seconds;
     bool        json, csv, wide, no_source, run;
-    bool        is_beyond; /* a limit of fail_if was exceeded: the only status 1 */
 };
 
 #define AT(member) offsetof(struct diff_args, member)
@@ -102,7 +101,7 @@ static int write_page(const struct snd_command *self, const struct diff_args *ar
     return st == SONDE_OK ? -1 : snd_failure("%s: --html: %s", self->name, err.message);
 }
 
-static int compare(const struct snd_command *self, struct diff_args *args,
+static int compare(const struct snd_command *self, const struct diff_args *args,
                    struct sonde_trace **traces, size_t a_runs, size_t b_runs)
 {
     struct sonde_report_options report = SONDE_REPORT_OPTIONS_INIT;
@@ -123,23 +122,20 @@ static int compare(const struct snd_command *self, struct diff_args *args,
     enum sonde_status st = sonde_diff(traces, a_runs, b_runs, &diff, &report, &out, &failed, &err);
     snd_progress_stop();
     sonde_buffer_release(&unseen);
-    if (st == SONDE_E_ARGUMENT)
-        return snd_usage_error(self, "%s", err.message);
     if (st != SONDE_OK)
-        return snd_failure("%s: %s", self->name, err.message);
+        return snd_diff_refused(self, st, &err);
     if (args->html && (status = write_page(self, args, traces, a_runs, b_runs)) >= 0)
         return status;
     status = snd_finish_stdout(self);
-    args->is_beyond = status == SND_EXIT_OK && failed > 0;
-    if (args->is_beyond)
+    if (status == SND_EXIT_OK && failed > 0)
         return snd_failure("%s: --fail-if '%s': %zu beyond the limit", self->name, args->fail_if,
                            failed);
     return status;
 }
 
 /* Opens the trace of each operand: side A, then side B. */
-static int open_all(const struct snd_command *self, struct diff_args *args, char **a, size_t a_runs,
-                    char **b, size_t b_runs)
+static int open_all(const struct snd_command *self, const struct diff_args *args, char **a,
+                    size_t a_runs, char **b, size_t b_runs)
 {
     struct sonde_trace **traces = calloc(a_runs + b_runs, sizeof *traces);
     size_t               opened = 0;
@@ -161,7 +157,8 @@ static int open_all(const struct snd_command *self, struct diff_args *args, char
 }
 
 /* Two commands, one before and one after '--', or side by side. */
-static int run_and_compare(const struct snd_command *self, struct diff_args *args, char *a, char *b)
+static int run_and_compare(const struct snd_command *self, const struct diff_args *args, char *a,
+                           char *b)
 {
     struct snd_diff_runs *runs = calloc(1, sizeof *runs);
     struct sonde_trace   *all[2 * SND_DIFF_RUNS_MOST];
@@ -208,29 +205,30 @@ static int refuse_commands(const struct snd_command *self, const struct diff_arg
                            args->record ? args->record : "", args->record ? "'" : "");
 }
 
-static int run_diff(const struct snd_command *self, int argc, char **argv, struct diff_args *args)
+static int run(const struct snd_command *self, int argc, char **argv)
 {
-    int a_runs = 0, b_runs = 0, border = 1;
+    struct diff_args args = { .rows = INT64_MIN, .least = 2, .within = 1, .seconds = 60 };
+    int              a_runs = 0, b_runs = 0, border = 1;
 
     while (border < argc && strcmp(argv[border], "--") != 0)
         border++;
-    int status = snd_options_parse(self, border, argv, args, &a_runs);
+    int status = snd_options_parse(self, border, argv, &args, &a_runs);
     if (status < 0 && border < argc)
-        status = snd_options_parse(self, argc - border, argv + border, args, &b_runs);
+        status = snd_options_parse(self, argc - border, argv + border, &args, &b_runs);
     if (status >= 0)
         return status;
-    if (args->no_source && !args->html)
+    if (args.no_source && !args.html)
         return snd_usage_error(self, "--no-source requires --html");
-    if ((args->record || args->keep) && !args->run)
-        return snd_usage_error(self, "--%s requires --run", args->record ? "record" : "keep");
-    if ((status = check_record(self, args)) >= 0)
+    if ((args.record || args.keep) && !args.run)
+        return snd_usage_error(self, "--%s requires --run", args.record ? "record" : "keep");
+    if ((status = check_record(self, &args)) >= 0)
         return status;
-    if (args->run && border < argc && a_runs == 1 && b_runs == 1)
-        return run_and_compare(self, args, argv[0], argv[border]);
-    if (args->run && border == argc && a_runs == 2)
-        return run_and_compare(self, args, argv[0], argv[1]);
-    if (args->run)
-        return refuse_commands(self, args, a_runs + b_runs);
+    if (args.run && border < argc && a_runs == 1 && b_runs == 1)
+        return run_and_compare(self, &args, argv[0], argv[border]);
+    if (args.run && border == argc && a_runs == 2)
+        return run_and_compare(self, &args, argv[0], argv[1]);
+    if (args.run)
+        return refuse_commands(self, &args, a_runs + b_runs);
     if (border < argc && (a_runs < 1 || b_runs < 1))
         return snd_usage_error(self, "expected traces before and after '--', got %d and %d", a_runs,
                                b_runs);
@@ -239,17 +237,8 @@ static int run_diff(const struct snd_command *self, int argc, char **argv, struc
             self, "expected two traces, or several per side with '--' between them, got %d",
             a_runs);
     if (border < argc)
-        return open_all(self, args, argv, (size_t)a_runs, argv + border, (size_t)b_runs);
-    return open_all(self, args, argv, 1, argv + 1, 1);
-}
-
-/* As diff(1): 1 says that there is a difference beyond a limit, and nothing else does; 2 is trouble of any kind. */
-static int run(const struct snd_command *self, int argc, char **argv)
-{
-    struct diff_args args = { .rows = INT64_MIN, .least = 2, .within = 1, .seconds = 60 };
-    int              status = run_diff(self, argc, argv, &args);
-
-    return status == SND_EXIT_FAILED && !args.is_beyond ? SND_EXIT_USAGE : status;
+        return open_all(self, &args, argv, (size_t)a_runs, argv + border, (size_t)b_runs);
+    return open_all(self, &args, argv, 1, argv + 1, 1);
 }
 
 const struct snd_command snd_command_diff = {

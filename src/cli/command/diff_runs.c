@@ -192,6 +192,15 @@ void snd_diff_runs_list(const struct snd_diff_runs *runs,
     memcpy(all + runs->count, runs->traces[1], runs->count * sizeof *all);
 }
 
+int snd_diff_refused(const struct snd_command *self, enum sonde_status why,
+                     const struct sonde_error *err)
+{
+    if (why == SONDE_E_ARGUMENT)
+        return snd_usage_error(self, "%s", err->message);
+    (void)snd_failure("%s: %s", self->name, err->message);
+    return why == SONDE_E_STATE ? SND_EXIT_USAGE : SND_EXIT_FAILED;
+}
+
 static int find_margin(const struct snd_command *self, struct snd_diff_runs *runs)
 {
     struct sonde_diff_options options = SONDE_DIFF_OPTIONS_INIT;
@@ -203,9 +212,7 @@ static int find_margin(const struct snd_command *self, struct snd_diff_runs *run
     snd_diff_runs_list(runs, all);
     enum sonde_status st = sonde_diff_margin(all, runs->count, runs->count, &options, &runs->margin,
                                              &err);
-    if (st == SONDE_E_ARGUMENT)
-        return snd_usage_error(self, "%s", err.message);
-    return st == SONDE_OK ? -1 : snd_failure("%s: %s", self->name, err.message);
+    return st == SONDE_OK ? -1 : snd_diff_refused(self, st, &err);
 }
 
 static void say_margin(const struct snd_diff_runs *runs, int64_t began_ns)

@@ -32,6 +32,12 @@ struct snd_diff_runs {
 /* -1 when there are runs to compare, or the exit status. Whatever it is: snd_diff_runs_release(). */
 int  snd_diff_runs_make(const struct snd_command *self, struct snd_diff_runs *runs);
 void snd_diff_runs_release(struct snd_diff_runs *runs);
+/*
+ * Says why they are not compared, and returns the exit status: of what these runs cannot tell, that of a wrong command line,
+ * so that nobody who waits for the 1 of --fail-if takes it for a change.
+ */
+int snd_diff_refused(const struct snd_command *self, enum sonde_status why,
+                     const struct sonde_error *err);
 /* As sonde_diff() takes them: those of A, then those of B. */
 void snd_diff_runs_list(const struct snd_diff_runs *runs,
                         struct sonde_trace         *all[2 * SND_DIFF_RUNS_MOST]);
