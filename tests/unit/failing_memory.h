@@ -6,6 +6,7 @@
 #ifndef SND_TESTS_FAILING_MEMORY_H
 #define SND_TESTS_FAILING_MEMORY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,11 +17,12 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 
-static long allocations_left = -1; /* until one fails; negative: none does */
+/* Until one fails; negative: none does. Exports allocate in several threads. */
+static atomic_long allocations_left = -1;
 
 static bool allocation_fails(void)
 {
-    return allocations_left >= 0 && allocations_left-- == 0;
+    return atomic_load(&allocations_left) >= 0 && atomic_fetch_sub(&allocations_left, 1) == 0;
 }
 
 void *__wrap_malloc(size_t size)

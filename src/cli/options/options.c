@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,14 +98,11 @@ bool snd_size_parse(const char *text, uint64_t *size)
 static const char *join(const char *before, const char *value)
 {
     static struct snd_arena joined;
-    size_t                  length = strlen(before), more = strlen(value);
-    char                   *text = snd_arena_take(&joined, length + more + 2);
+    size_t                  size = strlen(before) + strlen(value) + 2;
+    char                   *text = snd_arena_take(&joined, size);
 
-    if (text) {
-        memcpy(text, before, length);
-        text[length] = ',';
-        memcpy(text + length + 1, value, more + 1);
-    }
+    if (text)
+        (void)snprintf(text, size, "%s,%s", before, value);
     return text;
 }
 
