@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import warm_torch
@@ -121,6 +123,32 @@ def test_collectives_of_both_are_matched(spawned):
         assert 0 <= row["wait_ns"] <= row["duration_ns"] and row["transfer_ns"] > 0
     ranks = json.loads(read("report", spawned, "--view", "ranks", "--json"))["rows"]
     assert [row["rank"] for row in ranks] == [0, 1] and all(row["communication_ns"] > 0 for row in ranks)
+
+
+@pytest.mark.parametrize("how", ["killed", "stuck"])
+def test_a_rank_that_never_came_is_named(tmp_path, how):
+    """Killed before a collective, or stuck until somebody kills the whole job: the traces outlive both."""
+    environment = {name: value for name, value in os.environ.items() if name not in ALL}
+    (tmp_path / "job").mkdir()
+    ranks = [subprocess.Popen([SONDE, "run", "-q", "--ops", "-o", tmp_path / f"job/{rank}.sonde", "--", warm_torch.python(), PROGRAMS / "lost_rank.py", how],
+                              cwd=tmp_path, stderr=subprocess.DEVNULL,
+                              env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "4", "OMP_NUM_THREADS": "1",
+                                   "RENDEZVOUS": f"file://{tmp_path}/meet"}) for rank in range(4)]
+    if how == "stuck":
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not all((tmp_path / f"pid-{rank}").exists() for rank in range(4)):
+            time.sleep(0.02)
+        time.sleep(1)  # all that will come to it have
+        for rank in range(4):
+            os.kill(int((tmp_path / f"pid-{rank}").read_text()), signal.SIGKILL)
+    statuses = [rank.wait(timeout=60) for rank in ranks]
+    assert statuses[2] == -signal.SIGKILL and all(statuses), statuses
+    rows = json.loads(read("report", tmp_path / "job", "--view", "collectives", "--json"))["rows"]
+    row, = (row for row in rows if row["kind"] == "all_reduce")
+    assert (row["count"], row["unfinished"]) == (4, 1), row
+    said = json.loads(read("report", tmp_path / "job", "--view", "advice", "--json"))["rows"]
+    assert [one["text"] for one in said if one["name"] == "unfinished-collective"] == \
+        ["The all_reduce 3 of group 0 was never completed; never came: rank 2"], said
 
 
 @needs_tools
