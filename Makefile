@@ -16,6 +16,7 @@
 #                  WHEEL_MACHINE=aarch64: for that machine's
 #   make static    a `sonde` that needs no other file, for any Linux, in dist/
 #   make test-wheel  builds it and runs every command of it in an environment of its own
+#   make test-wheels  one for each CPython of the machine, each in an environment without compilers or other packages
 #   make test-programs    other people's programs, from the registry, under every mode (two hours)
 #   make test-distros  the committed tree on fresh minimal Debian 12, 13 and sid (DISTROS="trixie": on one; QUICK=1: less); needs root
 #   make test-torch  the PyTorch tests against older versions of it (TORCH_VERSIONS), each in its own environment
@@ -51,7 +52,7 @@ CHECKS       := test test-all lint
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all docs install dist raise-requirements setup static test-static demo test test-distros test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
+.PHONY: all docs install dist raise-requirements setup static test-static demo test test-distros test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel test-wheels wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -175,6 +176,9 @@ wheels: all
 
 test-wheel: all $(VENV)/.test-packages
 	@tools/test wheel
+
+test-wheels: all $(VENV)/.test-packages
+	@tools/test wheels
 
 # One file for any Linux: report, export, run and attach, of native programs.
 static: setup
