@@ -218,6 +218,39 @@ def test_a_program_of_python_is_told_of_its_fault_at_its_line(tmp_path, name):
         assert not (set(found) & waits) - {pattern}
 
 
+CALLS_A_MODEL = """
+import sys, time
+import torch
+torch.set_num_threads(1)
+model, x = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)]), torch.randn(32, 256)
+def clean(values):
+    return [v * v % 7 for v in values]
+def turn(seconds, working):
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        if working:
+            clean(range(2000))
+        else:
+            model(x)
+def main():
+    for _ in range(40):
+        turn(.02, False)
+        turn(float(sys.argv[1]), True)
+main()
+"""
+
+
+@pytest.mark.parametrize("own, patterns", [(0, {"hot-call": 14}), (.014, {"hot-call": 14, "hot-line": 7}), (.06, {"hot-line": 7})])
+def test_a_line_that_calls_the_model_is_no_hot_line(tmp_path, own, patterns):
+    """Of the program's own work, the hot line is another; a model that takes less than that is not told of."""
+    script = tmp_path / "train.py"
+    script.write_text(CALLS_A_MODEL)
+    done = sonde("run", "-q", "--ops", "--sample=500", "-o", tmp_path / "t.sonde", "--", warm_torch.python(), script, own)
+    assert done.returncode == 0, done.stderr
+    found = {name: row["place"] for name, row in advice(tmp_path / "t.sonde").items() if name.startswith("hot-")}
+    assert found == {name: f"{script}:{line}" for name, line in patterns.items()}
+
+
 def test_a_line_is_named_beside_imports_that_take_longer(tmp_path):
     """As in a short run of a training script: most of it is the import of torch."""
     (tmp_path / "slow_module.py").write_text("s = 0\nfor i in range(9000000):\n    s += i * i\n    s ^= 3\n")

@@ -19,20 +19,7 @@
 #include "base/files/behind_sink.h"
 #include "base/text/buf.h"
 #include "base/files/sink.h"
-
-/* Takes so many bytes, then the disk is full. */
-static bool write_some(void *user, const void *data, size_t length)
-{
-    size_t *room = user;
-
-    (void)data;
-    if (length > *room) {
-        errno = ENOSPC;
-        return false;
-    }
-    *room -= length;
-    return true;
-}
+#include "full_disk.h"
 
 static void keeps_the_order(void **state)
 {
@@ -59,7 +46,7 @@ static void keeps_the_order(void **state)
 static void reports_a_failure_once_and_late(void **state)
 {
     size_t             room = 10;
-    struct sonde_sink  sink = { write_some, &room };
+    struct sonde_sink  sink = { full_disk_write, &room };
     struct snd_out     out;
     struct sonde_error err;
 
@@ -221,7 +208,7 @@ static bool write_there(void *user, const void *data, size_t length)
 
     sum->writer = pthread_self();
     snd_buf_put(&sum->buffer, data, length);
-    return write_some(&sum->room, data, length);
+    return full_disk_write(&sum->room, data, length);
 }
 
 /* What is put, where to, and what is expected there. */

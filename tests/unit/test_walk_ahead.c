@@ -5,7 +5,6 @@
  *
  * A thread is for large traces. These are small ones of every kind, which a megabyte of nothing makes large.
  */
-#include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "base/text/buf.h"
 #include "cases.h"
 #include "export/common/walk_ahead.h"
+#include "full_disk.h"
 #include "scratch.h"
 #include "sonde/export.h"
 
@@ -177,19 +177,6 @@ static void ranges_that_end_early_are_the_same(void **state)
 
 /* -------------------------------------------------------------------- early ends */
 
-static bool write_some(void *user, const void *data, size_t length)
-{
-    size_t *room = user;
-
-    (void)data;
-    if (length > *room) {
-        errno = ENOSPC;
-        return false;
-    }
-    *room -= length;
-    return true;
-}
-
 /* More than all blocks hold: the walk waits for a reader that goes away. */
 static void a_full_disk_ends_it(void **state)
 {
@@ -207,7 +194,7 @@ static void a_full_disk_ends_it(void **state)
     for (size_t k = 0; k < SND_COUNT_OF(formats); k++)
         for (size_t bytes = 0; bytes < 300000; bytes += 99999) {
             size_t            room = bytes;
-            struct sonde_sink sink = { write_some, &room };
+            struct sonde_sink sink = { full_disk_write, &room };
             assert_int_equal(export_to(formats[k], &sink, false), SONDE_E_IO);
         }
 }

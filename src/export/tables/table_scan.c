@@ -13,9 +13,8 @@
 #include "base/text/buf.h"
 #include "export/tables/table_rows.h"
 
-#define BATCH_ROWS \
-    16384u           /* a megabyte or two: not much for each thread of a reader that has many */
-#define READY_MAX 4u /* batches that wait for the reader */
+#define BATCH_ROWS 16384u /* a megabyte or two: a reader has one for each of its threads */
+#define READY_MAX 4u      /* batches that wait for the reader */
 
 /* Outlives the scan while the reader has batches. */
 struct batches {

@@ -14,8 +14,7 @@
 #define SAMPLES_MAX 4096u  /* of what ranks of one host differ by */
 #define PIECE_LEAST 8u     /* collectives of a piece of a line */
 #define FEW 8u             /* with fewer collectives than that exits say nothing */
-#define STEEPEST \
-    1e6 /* ns a second that one clock may be faster than another: 1,000 ppm. Exits that scatter show more */
+#define STEEPEST 1e6       /* ns a second that one clock may be faster than another: 1,000 ppm */
 #define SPREAD_SHARE 0.9 /* of the times by which ranks of one host leave apart, so many are less */
 #define LEAST_NS 1e3     /* no clock is read better than that */
 #define NOISE_SHARE 0.95 /* of the exits, so many lie as near to the line */

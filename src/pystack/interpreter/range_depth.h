@@ -52,6 +52,8 @@ static inline bool snd_range_text_has(PyObject *text, const char *part)
 {
     if (!text || !PyUnicode_Check(text))
         return false;
+    if (PyUnicode_IS_COMPACT_ASCII(text)) /* nearly all: ends with a NUL */
+        return strstr((const char *)PyUnicode_DATA(text), part) != NULL;
     for (Py_ssize_t at = 0; at < PyUnicode_GET_LENGTH(text); at++)
         if (snd_range_text_at(text, at, part))
             return true;

@@ -46,6 +46,8 @@ static int compare_items(const void *a, const void *b);
 /* The last `count` items, which are in order from then on. */
 static void sort_run(struct snd_devices *d, uint32_t count)
 {
+    if (count == 0)
+        return;
     snd_sort(d->items + d->count - count, count, sizeof *d->items, compare_items);
     snd_paged_let_go(&d->pages);
 }
