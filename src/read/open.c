@@ -15,6 +15,7 @@
 #include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
 #include "read/reader.h"
+#include "read/walk/kinds.h"
 #include "read/walk/trace_walk.h"
 
 #define KEPT_OPEN 256u     /* files whose descriptor is kept */
@@ -45,7 +46,7 @@ void sonde_trace_close(struct sonde_trace *trace)
     for (uint32_t i = 0; i < trace->process_count; i++)
         release_process(&trace->processes[i]);
     snd_devices_free(trace->devices);
-    free(trace->kinds);
+    snd_kinds_free(trace->kinds);
     free(trace->processes);
     free(trace->threads);
     snd_texts_release(&trace->names);

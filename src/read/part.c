@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "read/walk/device_work.h"
+#include "read/walk/kinds.h"
 
 /* Numbers of the whole's processes in the part; SONDE_NONE: not in it. */
 static void number_processes(const struct sonde_trace *whole, const bool *is_chosen,
@@ -76,7 +77,7 @@ void snd_part_close(struct snd_part *part)
     part->whole->names = part->trace.names; /* a model may have added to both */
     part->whole->arena = part->trace.arena;
     snd_devices_free(part->trace.devices);
-    free(part->trace.kinds);
+    snd_kinds_free(part->trace.kinds);
     free(part->trace.processes);
     free(part->trace.threads);
 }

@@ -126,7 +126,7 @@ struct snd_process {
     struct snd_chunk_ref  *lanes;  /* by seq */
     struct snd_chunk_ref  *others; /* tables, by seq */
     uint32_t               lane_count, other_count, lane_room, other_room;
-    size_t                *keeps_words; /* the trace's: of unpacked chunks that may still be kept */
+    _Atomic size_t        *keeps_words; /* the trace's: of unpacked chunks that may still be kept */
     struct snd_tables      tables;
     struct snd_baseline    baseline;
     struct snd_scale       scale;
@@ -170,8 +170,10 @@ struct sonde_trace {
         *host_clocks;      /* how they were aligned (model/ranks/host_clocks.h); NULL: not yet */
     struct snd_kept *kept; /* models to be lent (model/kept.h) */
     bool             keeps;
-    size_t           keeps_words; /* of unpacked chunks: a small trace is unpacked once */
+    _Atomic size_t   keeps_words; /* of unpacked chunks: a small trace is unpacked once */
     uint32_t         walks;       /* over all events that went to the end: tests count them */
+    uint32_t         divided;     /* of these, walks that several threads made: likewise */
+    uint32_t         workers;     /* threads that read it; 0: as many as pay. Tests set it */
 };
 
 /* Opens a trace whose bytes are in memory, which must stay. As sonde_trace_open otherwise. */

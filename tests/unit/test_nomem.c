@@ -648,6 +648,47 @@ static void exports_of_all_kinds_survive(void **state)
     }
 }
 
+/* ------------------------------------------------- when several threads read it */
+
+static enum sonde_status use_names(void *trace)
+{
+    struct sonde_averages_options options = SONDE_AVERAGES_OPTIONS_INIT;
+    struct sonde_averages        *made;
+
+    options.groups = SONDE_GROUP_SHAPE;
+    enum sonde_status status = sonde_averages_new(trace, &options, &made, NULL);
+    assert_int_equal(made == NULL, status != SONDE_OK);
+    sonde_averages_free(made);
+    return status;
+}
+
+static void threads_that_read_survive(void **state)
+{
+    const char   *path = scratch_path("threads");
+    struct synth *s = synth_new(path, &(struct synth_options){ .grain = 4096 });
+
+    (void)state;
+    for (uint32_t t = 1; t <= 3; t++) {
+        synth_thread(s, NULL, 0);
+        for (uint32_t i = 0; i < 60; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "aten::%u", i % 20);
+            synth_begin(s, t, 100 * i, synth_string(s, name), synth_shapes(s, "1,2;3"));
+            synth_span(s, t, 100 * i + 1, synth_string(s, "inner"), 5);
+            synth_step(s, t, 100 * i + 10, i);
+            synth_end(s, t, 100 * i + 20);
+        }
+    }
+    synth_close(s, true);
+    for (size_t i = 0; i < 2; i++) {
+        struct sonde_trace *trace = scratch_open(path);
+        trace->workers = 2;
+        assert_true(fail_each(i == 0 ? use_names : use_summary, trace) > 30);
+        assert_true(trace->divided > 0);
+        sonde_trace_close(trace);
+    }
+}
+
 /* ----------------------------------------------------------------- its views */
 
 static void views_survive(void **state)
@@ -777,6 +818,7 @@ int main(void)
         cmocka_unit_test(models_survive),
         cmocka_unit_test(packing_survives),
         cmocka_unit_test(exports_survive),
+        cmocka_unit_test(threads_that_read_survive),
         cmocka_unit_test(views_survive),
         cmocka_unit_test(views_of_all_kinds_survive),
         cmocka_unit_test(exports_of_all_kinds_survive),

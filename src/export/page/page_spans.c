@@ -17,7 +17,6 @@
 #include "format/fields.h"
 #include "format/known.h"
 #include "format/layout.h"
-#include "model/ops/averages.h"
 #include "model/ranks/groups.h"
 #include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
@@ -375,7 +374,7 @@ static unsigned find_content(const struct sonde_trace *trace)
         has |= find_counted(trace, i) | find_said(trace, i) |
                (trace->processes[i].shown.rank != SONDE_NONE ? SND_HAS_JOB : 0);
     for (uint32_t i = 0; i < trace->names.count && !(has & SND_HAS_BENCHMARK); i++)
-        has |= snd_is_pass(trace->names.items[i].bytes) ? SND_HAS_BENCHMARK : 0;
+        has |= snd_name_judge(trace->names.items[i]) & SND_NAME_PASS ? SND_HAS_BENCHMARK : 0;
     return has;
 }
 

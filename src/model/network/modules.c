@@ -13,7 +13,6 @@
 
 #include "format/fields.h"
 #include "model/network/module_parts.h"
-#include "model/ops/averages.h"
 
 /* ---------------------------------------------------------------------- ranges */
 
@@ -24,7 +23,7 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
 
     if (parent) /* unless an attribute says otherwise */
         range->range.module = parent->range.module;
-    if (snd_is_pass(m->trace->names.items[range->range.name].bytes)) {
+    if (m->assembly.name_flags[range->range.name] & SND_NAME_PASS) {
         m->passes++;
         m->visitors[lane->thread].taker = SND_NO_MODULE;
     }

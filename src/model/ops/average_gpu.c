@@ -67,7 +67,7 @@ static bool add_overhead(struct sonde_averages *a)
 {
     for (uint32_t i = 0; i < a->gpu.overhead_count; i++) {
         const struct snd_overhead *o = &a->gpu.overheads[i];
-        const struct snd_lane     *lane = &a->assembly.lanes[o->thread];
+        const struct snd_lane     *lane = &a->assembly->lanes[o->thread];
         const struct snd_range     r = { .start_ns = o->start_ns,
                                          .total_ns = snd_sub(o->end_ns, o->start_ns),
                                          .child_ns = o->inside_ns,
@@ -81,5 +81,5 @@ static bool add_overhead(struct sonde_averages *a)
 bool snd_average_add_gpu(struct sonde_averages *a)
 {
     return !a->gpu.failed && add_works(a) && add_annotations(a) && add_overhead(a) &&
-           !a->assembly.out_of_memory;
+           !a->assembly->out_of_memory;
 }

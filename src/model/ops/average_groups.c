@@ -81,7 +81,7 @@ static void note_forward(struct sonde_averages *a, const struct snd_lane *lane,
 {
     if (r->sequence < 0 || r->is_back)
         return;
-    struct snd_key key = sequence_key(lane, snd_torch_thread(&a->assembly, lane), r->sequence);
+    struct snd_key key = sequence_key(lane, snd_torch_thread(a->assembly, lane), r->sequence);
     uint32_t       at;
     if (snd_map_get(&a->by_sequence, key, &at)) {
         if (r->start_ns <= a->forwards[at].start_ns)
@@ -193,6 +193,15 @@ static uint32_t find_name(struct sonde_averages *a, uint32_t name, bool user, bo
     return *row;
 }
 
+struct snd_average_row *snd_average_group_row(struct sonde_averages          *a,
+                                              const struct snd_average_group *g)
+{
+    uint32_t row = a->options.groups != 0 ? find_group(a, g)
+                                          : find_name(a, g->name, g->user, g->on_device);
+
+    return row != 0 ? &a->rows[row - 1] : NULL;
+}
+
 struct snd_average_row *snd_average_find_row(struct sonde_averages *a, const struct snd_lane *lane,
                                              const struct snd_range *r, uint32_t name)
 {
@@ -211,7 +220,6 @@ struct snd_average_row *snd_average_find_gpu_row(struct sonde_averages *a, uint3
                                                  uint32_t thread, uint32_t name, bool user)
 {
     struct snd_average_group g = no_group;
-    uint32_t                 row;
 
     g.name = name;
     g.user = user;
@@ -220,8 +228,19 @@ struct snd_average_row *snd_average_find_gpu_row(struct sonde_averages *a, uint3
         g.process = process;
     if (a->options.groups & SONDE_GROUP_THREAD && thread != SND_NO_LAUNCH)
         g.thread = thread;
-    row = a->options.groups != 0 ? find_group(a, &g) : find_name(a, name, user, true);
-    return row != 0 ? &a->rows[row - 1] : NULL;
+    return snd_average_group_row(a, &g);
+}
+
+bool snd_average_begin_groups(struct sonde_averages *a)
+{
+    a->name_count = a->trace->names.count + SND_AVERAGE_NAMES;
+    a->caches = calloc((size_t)a->trace->process_count + 1, sizeof *a->caches);
+    a->shown = calloc(1, sizeof *a->shown);
+    if (a->options.groups != 0)
+        a->latest = calloc(a->name_count, sizeof *a->latest);
+    else
+        a->by_name = calloc(4 * (size_t)a->name_count, sizeof *a->by_name);
+    return a->caches && a->shown && (a->latest || a->by_name);
 }
 
 void snd_average_end_groups(struct sonde_averages *a)
@@ -246,19 +265,31 @@ void snd_average_end_groups(struct sonde_averages *a)
     a->kinds = NULL;
 }
 
-/* torch's list is by start, then the longer one first. */
-static bool is_first(const struct snd_average_row *row, const struct snd_lane *lane,
-                     const struct snd_range *r)
+void snd_average_release_rows(struct sonde_averages *a)
 {
-    int64_t end_ns = snd_add(r->start_ns, r->total_ns);
+    snd_average_end_groups(a);
+    snd_texts_release(&a->texts);
+    free(a->rows);
+    free(a->mores);
+    free(a->group_list);
+    if (a->shown) {
+        snd_arena_release(&a->shown->arena);
+        free(a->shown->rows);
+        free(a->shown);
+    }
+}
 
-    if (r->start_ns != row->first_ns)
-        return r->start_ns < row->first_ns;
-    if (end_ns != row->first_end_ns)
-        return end_ns > row->first_end_ns;
-    if (lane->thread != row->first_thread)
-        return lane->thread < row->first_thread;
-    return r->serial < row->first_serial;
+/* torch's list is by start, then the longer one first. */
+bool snd_average_is_first(const struct snd_average_row *row, int64_t first_ns, int64_t first_end_ns,
+                          uint32_t thread, uint64_t serial)
+{
+    if (first_ns != row->first_ns)
+        return first_ns < row->first_ns;
+    if (first_end_ns != row->first_end_ns)
+        return first_end_ns > row->first_end_ns;
+    if (thread != row->first_thread)
+        return thread < row->first_thread;
+    return serial < row->first_serial;
 }
 
 static void note_first(struct snd_average_row *row, const struct snd_lane *lane,
@@ -286,7 +317,7 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
 {
     if (a->only_beside) {
         if (!a->beside->row(a->beside->user, 0, lane, r))
-            a->assembly.visitor.stop = true;
+            a->assembly->visitor.stop = true;
         return;
     }
     int64_t self_ns = snd_sub(r->total_ns, r->child_ns);
@@ -307,10 +338,11 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
         row->min_ns = r->total_ns;
     if (row->count == 0 || r->total_ns > row->max_ns)
         row->max_ns = r->total_ns;
-    if (is_first(row, lane, r))
+    if (snd_average_is_first(row, r->start_ns, snd_add(r->start_ns, r->total_ns), lane->thread,
+                             r->serial))
         note_first(row, lane, r, is_top);
     if (a->beside && !a->beside->row(a->beside->user, snd_average_id(a, row), lane, r))
-        a->assembly.visitor.stop = true;
+        a->assembly->visitor.stop = true;
     row->count++;
     row->total_ns = snd_add(row->total_ns, r->total_ns);
     row->self_ns = snd_add(row->self_ns, self_ns);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/data/sort.h"
+#include "base/system/crew.h"
 #include "model/ops/averages.h"
 
 static const struct sonde_text own_names[SND_AVERAGE_NAMES] = {
@@ -33,6 +34,23 @@ uint32_t snd_average_add_row(struct sonde_averages *a, const struct snd_average_
     return ++a->row_count;
 }
 
+/* A double counts by ones up to 2^53, and as many parts as there can be are added. */
+#define WHOLE_MAX ((double)((uint64_t)1 << 53) / SND_CREW_MAX)
+
+static bool is_whole(double sum, double added)
+{
+    return added >= 0 && sum <= WHOLE_MAX && (double)(uint64_t)added == added;
+}
+
+/* What parts add must come to the same in any order, or the walk is not divided. */
+static void check_sum(const struct sonde_averages *part, const struct snd_average_more *sum,
+                      const struct snd_average_more *added)
+{
+    if (!is_whole(sum->flops, added->flops) || !is_whole(sum->macs, added->macs) ||
+        !is_whole(sum->moved_bytes, added->moved_bytes))
+        snd_assembly_undivide(part->assembly);
+}
+
 bool snd_average_add_more(struct sonde_averages *a, struct snd_average_row *row,
                           const struct snd_average_more *more)
 {
@@ -56,6 +74,8 @@ bool snd_average_add_more(struct sonde_averages *a, struct snd_average_row *row,
     sum->flops += more->flops;
     sum->macs += more->macs;
     sum->moved_bytes += more->moved_bytes;
+    if (a->is_part)
+        check_sum(a, sum, more);
     return true;
 }
 

@@ -9,13 +9,11 @@
 #include "model/ops/averages.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/count_of.h"
 #include "base/data/map.h"
 #include "base/struct_size.h"
 #include "format/fields.h"
-#include "format/known.h"
 #include "model/kept.h"
 #include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
@@ -169,7 +167,7 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         if (a->live.failed)
             snd_average_give_up(a);
     }
-    bool shared = snd_share_memory(&a->assembly, lane, words, bytes);
+    bool shared = snd_share_memory(a->assembly, lane, words, bytes);
     if (innermost)
         snd_range_memory(&innermost->range, words, bytes);
     else if (!shared && !a->unclaimed.threads)
@@ -185,7 +183,7 @@ static void count_rest(struct sonde_averages *a)
     for (uint32_t i = 0; i < a->unclaimed.count; i++)
         for (uint32_t k = 0; k < a->unclaimed.threads[i].count; k++) {
             const struct snd_unclaimed_item *item = &a->unclaimed.threads[i].items[k];
-            count_unclaimed(a, &a->assembly.lanes[i], item->ns, item->bytes, item->is_cpu);
+            count_unclaimed(a, &a->assembly->lanes[i], item->ns, item->bytes, item->is_cpu);
         }
 }
 
@@ -200,33 +198,12 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
 
 /* ---------------------------------------------------------------- the whole */
 
-static bool prepare(struct sonde_averages *a)
-{
-    a->name_count = a->trace->names.count + SND_AVERAGE_NAMES;
-    a->caches = calloc((size_t)a->trace->process_count + 1, sizeof *a->caches);
-    a->shown = calloc(1, sizeof *a->shown);
-    if (a->options.groups != 0)
-        a->latest = calloc(a->name_count, sizeof *a->latest);
-    else
-        a->by_name = calloc(4 * (size_t)a->name_count, sizeof *a->by_name);
-    return a->caches && a->shown && (a->latest || a->by_name);
-}
-
 static void release(struct sonde_averages *a)
 {
-    snd_average_end_groups(a);
+    snd_average_release_rows(a);
     release_unclaimed(&a->unclaimed);
-    snd_texts_release(&a->texts);
     if (a->gpu.trace)
         snd_torchgpu_release(&a->gpu);
-    free(a->rows);
-    free(a->mores);
-    free(a->group_list);
-    if (a->shown) {
-        snd_arena_release(&a->shown->arena);
-        free(a->shown->rows);
-        free(a->shown);
-    }
 }
 
 /* Where calls of Python functions are in the trace, they claim memory. False: out of memory. */
@@ -242,6 +219,7 @@ static bool prepare_claims(struct sonde_averages *a)
 
 static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
 {
+    struct snd_assembly assembly;
     /* A backward range may be of another thread's forward. */
     bool                    by_time = a->beside || (a->options.groups & SONDE_GROUP_STACK);
     const struct snd_kinds *kinds;
@@ -252,7 +230,7 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
     a->tracks_live = kinds->unsized_free;
     /* Memory may be charged to ranges of other threads. */
     by_time |= a->trace->thread_count > 1 && kinds->events[SND_EV_ALLOC];
-    if (!prepare(a) || !prepare_claims(a))
+    if (!snd_average_begin_groups(a) || !prepare_claims(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
     if (snd_trace_has_works(a->trace))
         status = snd_torchgpu_begin(&a->gpu, a->trace, err);
@@ -273,17 +251,21 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
     }
     if (a->beside)
         consumers[1] = *a->beside;
-    status = snd_assemble(&a->assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD,
-                          consumers, a->beside ? 2 : 1, err);
+    if (!a->beside)
+        consumers[0].division = &snd_average_division;
+    a->assembly = &assembly;
+    status = snd_assemble(&assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD, consumers,
+                          a->beside ? 2 : 1, err);
     if (status == SONDE_OK && !a->only_beside)
         count_rest(a);
-    a->totals.events = a->assembly.stats.walk.events;
-    a->totals.ranges = a->assembly.stats.ranges;
+    a->totals.events = assembly.stats.walk.events;
+    a->totals.ranges = assembly.stats.ranges;
     a->totals.unmatched_frees = a->live.unmatched;
     a->totals.uses_gpu = snd_gpus_are_recorded(a->trace);
     if (status == SONDE_OK && a->gpu.devices && !snd_average_add_gpu(a))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
-    snd_assembly_release(&a->assembly);
+    snd_assembly_release(&assembly);
+    a->assembly = NULL;
     return status;
 }
 
@@ -381,23 +363,14 @@ const struct sonde_averages_totals *sonde_averages_totals(const struct sonde_ave
 
 /* ---------------------------------------------------- passes of a benchmark */
 
-bool snd_is_pass(const char *name)
-{
-    static const enum snd_known passes[] = { SND_KNOWN_MODEL_PASS, SND_KNOWN_MODEL_TRAIN };
-
-    for (size_t i = 0; i < SND_COUNT_OF(passes); i++)
-        if (strncmp(name, snd_known_name(passes[i]), strlen(snd_known_name(passes[i]))) == 0)
-            return true;
-    return false;
-}
-
 uint64_t sonde_averages_passes(const struct sonde_averages *averages)
 {
     uint64_t passes = 0;
 
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
-        struct sonde_average row = sonde_averages_get(averages, i);
-        if (snd_is_pass(row.name.bytes))
+        struct sonde_average  row = sonde_averages_get(averages, i);
+        const struct snd_text name = { row.name.bytes, row.name.length };
+        if (snd_name_judge(name) & SND_NAME_PASS)
             passes += row.count;
     }
     return passes < INT32_MAX ? passes : 0;

@@ -6,6 +6,7 @@
  * average_groups.c  which group a range belongs to, and that group's row
  * average_rows.c    rows as they are kept, and as they are shown
  * average_gpu.c     rows of what GPUs did
+ * average_parts.c   those of some threads, made by one of several workers, and added up
  *
  * A trace may have a million names: a row holds what every group has, and the rest (memory, FLOPs,
  * what it is grouped by) lies beside it for the rows that have some.
@@ -117,13 +118,14 @@ struct sonde_averages {
     struct snd_map              by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct snd_average_forward *forwards;
     uint32_t                    forward_count, forward_room;
-    struct snd_assembly         assembly;
+    struct snd_assembly        *assembly; /* while the walk lasts */
     struct snd_torch_gpu        gpu;
     struct snd_average_shown   *shown;
     const struct snd_consumer  *beside;      /* or NULL; while the walk lasts */
     bool                        only_beside; /* nobody else looks at the rows: none are made */
     struct snd_average_kind    *kinds;       /* of leaves */
     uint32_t                    kind_count, kind_room;
+    bool                        is_part; /* of others (average_parts.c) */
 };
 
 /* A number of the row that stays when rows are sorted. */
@@ -146,14 +148,14 @@ SND_CHECKED enum sonde_status snd_averages_beside(struct sonde_trace            
 
 static inline void snd_average_give_up(struct sonde_averages *a)
 {
-    snd_assembly_stop(&a->assembly);
+    snd_assembly_stop(a->assembly);
 }
 
 /* ProfilerStep#7 is ProfilerStep*. While the walk lasts. */
 static inline uint32_t snd_average_canonical(const struct sonde_averages *a, uint32_t name)
 {
-    return a->assembly.name_flags[name] & SND_NAME_STEP ? a->trace->names.count + SND_AVERAGE_STEP
-                                                        : name;
+    return a->assembly->name_flags[name] & SND_NAME_STEP ? a->trace->names.count + SND_AVERAGE_STEP
+                                                         : name;
 }
 
 /* The row of a range's group; NULL when memory is out. */
@@ -173,16 +175,25 @@ void     snd_average_leaf(void *user, const struct snd_lane *lane, const struct 
                           const struct snd_open_range *above, struct snd_open_range *parent);
 /* Adds rows of what GPUs did and of what their profiling took; false when memory is out. */
 bool snd_average_add_gpu(struct sonde_averages *a);
+/* The row of a group, whose texts are the averages' own; NULL when memory is out. */
+struct snd_average_row *snd_average_group_row(struct sonde_averages          *a,
+                                              const struct snd_average_group *group);
+/* For a walk to add ranges to; false: out of memory. */
+bool snd_average_begin_groups(struct sonde_averages *a);
 /* Frees what only the walk needs. */
 void snd_average_end_groups(struct sonde_averages *a);
+/* That, and the rows. */
+void snd_average_release_rows(struct sonde_averages *a);
 
 /* Adds a row; its number plus one, 0 when memory is out. */
 uint32_t snd_average_add_row(struct sonde_averages *a, const struct snd_average_group *group);
 /* Adds to what few rows have; false when memory is out. */
 bool snd_average_add_more(struct sonde_averages *a, struct snd_average_row *row,
                           const struct snd_average_more *more);
-/* Whether a range of this name is a pass that a benchmark of a model marks (docs/MODEL.md). */
-bool snd_is_pass(const char *name);
+/* Whether the range with these first_ .. comes before that of the row, which then has them. */
+bool snd_average_is_first(const struct snd_average_row *row, int64_t first_ns, int64_t first_end_ns,
+                          uint32_t thread, uint64_t serial);
+extern const struct snd_division snd_average_division;
 /* In the order in which their first ranges began. */
 void snd_average_sort(struct sonde_averages *a);
 

@@ -8,7 +8,6 @@
 #include "format/fields.h"
 #include "model/ranges/open_ranges.h"
 #include "model/ranges/torch_rules.h"
-#include "read/walk/kinds.h"
 
 uint32_t snd_torch_thread(const struct snd_assembly *a, const struct snd_lane *lane)
 {
@@ -308,7 +307,7 @@ static int64_t last_moment(const struct snd_assembly *a, const struct snd_lane *
     return lane->from->shown.closed && !ends_in_gap && stop > lane->last_ns ? stop : lane->last_ns;
 }
 
-static void close_all(struct snd_assembly *a)
+void snd_assembly_close_all(struct snd_assembly *a)
 {
     for (uint32_t i = 0; i < a->trace->thread_count && !a->out_of_memory; i++) {
         struct snd_lane *lane = &a->lanes[i];
@@ -348,7 +347,16 @@ static uint8_t flags_of(const struct snd_flops *flops, uint32_t name)
                      (snd_flops_asks_children(flops, name) ? SND_NAME_LEARNS : 0));
 }
 
-static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err)
+void snd_assembly_number_lanes(struct snd_assembly *a)
+{
+    for (uint32_t i = 0; i < a->trace->thread_count; i++) {
+        a->lanes[i].thread = i;
+        a->lanes[i].process = a->trace->threads[i].shown.process;
+        a->lanes[i].from = &a->trace->processes[a->lanes[i].process];
+    }
+}
+
+enum sonde_status snd_assembly_prepare(struct snd_assembly *a, struct sonde_error *err)
 {
     struct sonde_trace *trace = a->trace;
 
@@ -363,11 +371,7 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
     a->shared = calloc((size_t)trace->process_count + 1, sizeof *a->shared);
     if (!a->lanes || !a->shared || !snd_assembly_names(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
-    for (uint32_t i = 0; i < trace->thread_count; i++) {
-        a->lanes[i].thread = i;
-        a->lanes[i].process = trace->threads[i].shown.process;
-        a->lanes[i].from = &trace->processes[a->lanes[i].process];
-    }
+    snd_assembly_number_lanes(a);
     bool no_ranges = true, leaves = true;
     SND_EACH_CONSUMER(a, c)
     {
@@ -398,7 +402,7 @@ static void add_call(struct snd_range_calls *calls, snd_range_fn *call, void *us
     calls->items[calls->count++].user = user;
 }
 
-static void add_consumer(struct snd_assembly *a, const struct snd_consumer *consumer)
+void snd_assembly_add(struct snd_assembly *a, const struct snd_consumer *consumer)
 {
     assert(a->consumer_count < SND_CONSUMERS_MAX);
     a->consumers[a->consumer_count++] = *consumer;
@@ -410,132 +414,6 @@ static void add_consumer(struct snd_assembly *a, const struct snd_consumer *cons
         a->leaf_calls.items[a->leaf_calls.count].call = consumer->leaf;
         a->leaf_calls.items[a->leaf_calls.count++].user = consumer->user;
     }
-}
-
-void snd_wait(struct sonde_trace *trace, struct snd_consumer *consumer)
-{
-    struct snd_consumer **last = &trace->waiting;
-
-    while (*last)
-        last = &(*last)->next;
-    *last = consumer;
-    consumer->next = NULL;
-}
-
-void snd_wait_end(struct sonde_trace *trace, const struct snd_consumer *consumer)
-{
-    struct snd_consumer **at = &trace->waiting;
-
-    while (*at && *at != consumer)
-        at = &(*at)->next;
-    if (*at)
-        *at = consumer->next;
-}
-
-enum sonde_status snd_wait_walk(struct sonde_trace *trace, bool done, struct sonde_error *err)
-{
-    struct snd_assembly assembly;
-
-    if (done)
-        return SONDE_OK;
-    enum sonde_status status = snd_assemble(&assembly, trace, SONDE_BY_THREAD, NULL, 0, err);
-    snd_assembly_release(&assembly);
-    return status;
-}
-
-/* Those whose FLOPs this walk counts; the others wait for another. */
-static void list_waiting(struct snd_assembly *a, bool any_flops)
-{
-    struct snd_consumer **at = &a->trace->waiting;
-
-    while (*at) {
-        struct snd_consumer *one = *at;
-        if (!one->any_flops && !any_flops && one->flops != a->flops_mode) {
-            at = &one->next;
-            continue;
-        }
-        if (!one->any_flops) {
-            a->flops_mode = one->flops;
-            any_flops = false;
-        }
-        add_consumer(a, one);
-        *at = one->next;
-    }
-}
-
-/* The list of the walk: who waits at the trace comes first, before others change a range. */
-static void list_consumers(struct snd_assembly *a, const struct snd_consumer *consumers,
-                           uint32_t count)
-{
-    bool any_flops = true;
-
-    a->by_process = count > 0;
-    for (uint32_t i = 0; i < count; i++) {
-        any_flops &= consumers[i].any_flops;
-        a->by_process &= consumers[i].by_process;
-        a->as_recorded |= consumers[i].as_recorded;
-        if (!consumers[i].any_flops)
-            a->flops_mode = consumers[i].flops;
-    }
-    if (!a->as_recorded)
-        list_waiting(a, any_flops);
-    for (uint32_t i = 0; i < count; i++)
-        add_consumer(a, &consumers[i]);
-}
-
-static bool looks_at_memory(const struct snd_assembly *a)
-{
-    SND_EACH_CONSUMER(a, c)
-    if (c->memory)
-        return true;
-    return false;
-}
-
-/* A range may be ended, and memory freed, by another thread than the one that began or took it. */
-static enum sonde_status choose_order(struct snd_assembly *a, enum sonde_order *order,
-                                      struct sonde_error *err)
-{
-    const struct snd_kinds *kinds;
-    enum sonde_status       status = SONDE_OK;
-
-    SND_EACH_CONSUMER(a, c)
-    if (c->by_time) {
-        *order = SONDE_BY_TIME;
-        a->by_process = false;
-    }
-    if (*order == SONDE_BY_THREAD && a->trace->thread_count > 1) {
-        status = snd_trace_kinds(a->trace, &kinds, err);
-        if (status == SONDE_OK &&
-            (kinds->crossing_end || (looks_at_memory(a) && kinds->events[SND_EV_FREE])))
-            *order = SONDE_BY_TIME;
-    }
-    return status;
-}
-
-enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace,
-                               enum sonde_order order, const struct snd_consumer *consumers,
-                               uint32_t count, struct sonde_error *err)
-{
-    *a = (struct snd_assembly){ .trace = trace };
-    list_consumers(a, consumers, count);
-    enum sonde_status status = choose_order(a, &order, err);
-    if (status == SONDE_OK)
-        status = prepare(a, err);
-    if (status == SONDE_OK)
-        SND_EACH_CONSUMER(a, c)
-    if (c->begin)
-        c->begin(c->user, a);
-    if (status == SONDE_OK)
-        status = snd_walk(trace, order, &a->visitor, &a->stats.walk, err);
-    if (status == SONDE_OK && !a->visitor.stop)
-        close_all(a);
-    if (status == SONDE_OK && a->out_of_memory)
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the trace holds");
-    if (status == SONDE_OK && !a->visitor.stop)
-        SND_EACH_CONSUMER(a, c)
-    if (c->end)
-        c->end(c->user, a);
-    return status;
 }
 
 void snd_assembly_release(struct snd_assembly *a)

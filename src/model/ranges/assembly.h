@@ -33,7 +33,7 @@
 #define SND_INNER_MAX 1024u  /* descendants still open when a range closes; no program has more */
 #define SND_DEPTH_MAX 65536u /* depth of one thread's stack; deeper ranges are only counted */
 
-/* What a name means to torch. */
+/* What a name means to torch, or to us. */
 enum snd_name_flag {
     SND_NAME_HIDDEN = 1,   /* a utility operator that torch's lists leave out */
     SND_NAME_EVALUATE = 2, /* autograd::engine::evaluate_function: X */
@@ -41,6 +41,7 @@ enum snd_name_flag {
     SND_NAME_FORMULA = 8,  /* FLOPs are counted, and there is a formula for it */
     SND_NAME_NO_WORK = 16, /* which says that it computes nothing itself */
     SND_NAME_LEARNS = 32,  /* which may need the arguments of what is inside */
+    SND_NAME_PASS = 64,    /* a pass that a benchmark of a model marks (docs/MODEL.md) */
 };
 
 #define SND_NO_SEQUENCE ((int64_t)-1)
@@ -152,6 +153,22 @@ typedef void snd_leaf_fn(void *user, const struct snd_lane *lane, const struct s
                          const struct snd_open_range *above, struct snd_open_range *parent);
 
 /*
+ * How a consumer's walk may be divided by threads, among several threads of ours (divided.c). A part of it is a consumer that is
+ * handed what some of the trace's threads did, in order; what parts have found is added up by join(), one after the other, and comes to
+ * what the consumer would have found itself, to the bit: else a part says so (snd_assembly_undivide()), and one walk is made as
+ * if there had been none. Memory, links, ends by other threads and what GPUs did tell of several threads: such a trace is not divided.
+ */
+struct snd_division {
+    /* Puts another user, and what functions it needs, into `part`, a copy of the consumer. False: out of memory. */
+    bool (*split)(void *user, struct snd_consumer *part);
+    /* Adds what a part has found; false: out of memory. */
+    bool (*join)(void *user, void *part);
+    void (*free_part)(void *part);
+    /* Memory that a part may take at most. */
+    uint64_t (*part_bytes)(const void *user);
+};
+
+/*
  * Who is handed what a walk meets. Those of one walk are called in turn, in the order of their list: what one
  * sets in a range the next ones find there. Any function may be NULL. `parent` is NULL for a root.
  */
@@ -204,6 +221,8 @@ struct snd_consumer {
     void (*settled)(void *user, int64_t ns);
     /* The walk went to its end, and all ranges are closed. */
     void (*end)(void *user, const struct snd_assembly *assembly);
+    const struct snd_division
+        *division; /* NULL: its walk cannot be divided. `end` is not called of parts */
 };
 
 struct snd_assembly_stats {
@@ -254,7 +273,15 @@ struct snd_assembly {
     const struct snd_devices *devices;    /* what GPUs did; NULL: nothing */
     struct snd_known_leaf   **leaves;     /* of each process (leaf_calls.c), or NULL */
     bool                      out_of_memory;
+    bool                      undivided; /* a part that cannot be one */
 };
+
+/* Called by parts (struct snd_division) that could not be added up to the bit. */
+static inline void snd_assembly_undivide(struct snd_assembly *assembly)
+{
+    assembly->undivided = true;
+    assembly->visitor.stop = true;
+}
 
 /* Called by consumers that run out of memory. */
 static inline void snd_assembly_stop(struct snd_assembly *assembly)

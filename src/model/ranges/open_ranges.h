@@ -2,7 +2,9 @@
 /*
  * model/ranges/open_ranges.h - what the files of the assembly share.
  *
+ *     assemble.c          walks, for all consumers that want to
  *     assembly.c          closes ranges, and hands them on
+ *     divided.c           the same by several threads, each with an assembly
  *     open_ranges.c       opens them; walks that open none
  *     range_attributes.c  their attributes
  *     leaf_calls.c        ranges of frameworks, by their call records; ranges with nothing inside
@@ -159,6 +161,21 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
 
 /* Fills a->name_flags. False: out of memory. */
 bool snd_assembly_names(struct snd_assembly *a);
+
+/* The visitor, lanes, and what is known of names, for the consumers of the list. */
+SND_CHECKED enum sonde_status snd_assembly_prepare(struct snd_assembly *a, struct sonde_error *err);
+/* Which thread and process each lane is of. */
+void snd_assembly_number_lanes(struct snd_assembly *a);
+/* Puts a consumer at the end of the list. */
+void snd_assembly_add(struct snd_assembly *a, const struct snd_consumer *consumer);
+/* Closes what is open at the end of the trace. */
+void snd_assembly_close_all(struct snd_assembly *a);
+/*
+ * divided.c: a walk by thread of all consumers by several threads. Then `done`, and all is as after a walk, but names are not judged.
+ * Not if one of the list cannot be divided, or little would be gained. Errors: as snd_assemble().
+ */
+SND_CHECKED enum sonde_status snd_assembly_divide(struct snd_assembly *a, bool *done,
+                                                  struct sonde_error *err);
 
 /* Has the walk pass over ranges. */
 void snd_assembly_pass_ranges(struct snd_visitor *visitor);

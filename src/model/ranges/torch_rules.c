@@ -6,6 +6,7 @@
 #include "base/count_of.h"
 #include "base/data/map.h"
 #include "base/text/compare.h"
+#include "format/known.h"
 #include "model/ranges/open_ranges.h"
 #include "model/ranges/torch_rules.h"
 #include "read/said/trace_metadata.h"
@@ -43,6 +44,15 @@ static bool is_step(struct snd_text name)
     return true;
 }
 
+static bool is_pass(struct snd_text name)
+{
+    const char *const forward = snd_known_name(SND_KNOWN_MODEL_PASS),
+                      *train = snd_known_name(SND_KNOWN_MODEL_TRAIN);
+
+    return snd_begins_with_at(name.bytes, name.length, forward) ||
+           snd_begins_with_at(name.bytes, name.length, train);
+}
+
 uint8_t snd_name_judge(struct snd_text name)
 {
     static const char evaluate[] = "autograd::engine::evaluate_function: ";
@@ -54,6 +64,8 @@ uint8_t snd_name_judge(struct snd_text name)
         flags |= SND_NAME_EVALUATE;
     if (is_step(name))
         flags |= SND_NAME_STEP;
+    if (is_pass(name))
+        flags |= SND_NAME_PASS;
     return flags;
 }
 

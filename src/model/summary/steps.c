@@ -9,11 +9,9 @@
 #include "model/ranges/assembly.h"
 #include "read/said/trace_metadata.h"
 
-#define STEPS_MAX (1u << 24)
-
 bool snd_steps_add(struct snd_steps *steps, uint32_t process, uint64_t number, int64_t ns)
 {
-    if (steps->count >= STEPS_MAX)
+    if (steps->count >= SND_STEPS_MAX)
         return true;
     if (!snd_grow(&steps->rows, &steps->room, steps->count, sizeof *steps->rows))
         return false;

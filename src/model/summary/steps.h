@@ -25,7 +25,9 @@ struct snd_steps {
     uint32_t              *first; /* of each process, in rows; one more at the end */
 };
 
-/* False: out of memory. Beyond a limit, steps are not kept. */
+#define SND_STEPS_MAX (1u << 24)
+
+/* False: out of memory. Beyond the limit, steps are not kept. */
 bool snd_steps_add(struct snd_steps *steps, uint32_t process, uint64_t number, int64_t ns);
 bool snd_steps_measure(struct snd_steps *steps, const struct sonde_trace *trace);
 SND_CHECKED enum sonde_status snd_steps_count(struct snd_steps *steps, struct sonde_trace *trace,

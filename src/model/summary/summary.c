@@ -14,53 +14,14 @@
 
 #include "base/data/map.h"
 #include "base/data/sort.h"
+#include "base/system/crew.h"
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
 #include "model/summary/ledger.h"
-#include "model/summary/steps.h"
+#include "model/summary/summary_state.h"
 
 #define LINKS_MAX (1u << 20) /* arrows whose other end is still awaited; more are not followed */
 #define UNCOUNTED_NAMED 3    /* operators without FLOPs that the ledger names */
-
-/* What is known of a thread by samples, which another thread takes: from when until when. */
-struct sampled {
-    int64_t first_ns, last_ns;
-};
-
-/* An end of an arrow that may cross processes. */
-struct flow {
-    int64_t        ns;
-    uint32_t       order;
-    struct snd_key key;
-};
-
-struct sonde_summary {
-    struct sonde_trace         *trace;
-    struct sonde_summary_totals totals;
-    struct sonde_thread_row    *threads;
-    struct snd_steps            steps;
-    struct snd_map              links; /* arrows with one end so far: which */
-    struct flow                *flows; /* arrows between processes, not yet in order */
-    uint32_t                    flow_count, flow_room;
-    const struct snd_assembly  *assembly;
-    struct snd_map              held;      /* (device, process, address) of what is allocated */
-    uint64_t                    unmatched; /* frees of what was not */
-    uint64_t                    compiled;  /* runs of inductor's code in a module, undivided */
-    uint64_t       *divided;    /* of each thread: ranges of the present run that have a module */
-    int64_t        *uncounted;  /* self time of each name's ranges without FLOPs */
-    uint8_t        *meanings;   /* enum meaning of each name, once one was met */
-    int64_t         self_ns;    /* of all */
-    int64_t        *covered_ns; /* of each thread: until when it is counted as busy */
-    struct sampled *sampled;    /* of each thread that has samples */
-    bool            has_shapes;
-    struct sonde_ledger_item  ledger[SND_LEDGER_COUNT];
-    size_t                    ledger_count;
-    struct snd_consumer       consumer;
-    struct snd_assembly_stats stats;                  /* of the walk */
-    uint32_t                  loans;                  /* of a shared one, not given back */
-    bool                      is_done, out_of_memory; /* done: the walk went to its end */
-    bool                      has_counted;            /* ranges of steps */
-};
 
 /* -------------------------------------------------------------- first walk */
 
@@ -287,6 +248,8 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
     case SND_EV_STEP:
         s->totals.steps++;
         s->out_of_memory |= !snd_steps_add(&s->steps, lane->process, words[1], ns);
+        if (s->is_part && s->steps.count > SND_STEPS_MAX / SND_CREW_MAX)
+            snd_assembly_undivide(s->assembly); /* not all are kept: the first that are met */
         break;
     case SND_EV_LINK:
         add_link(s, lane, ns, words);
@@ -425,20 +388,12 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
                                          .other = on_other,
                                          .kind = on_kind,
                                          .leaf = on_leaf,
-                                         .end = on_end };
-    s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
-    s->uncounted = calloc((size_t)trace->names.count + 1, sizeof *s->uncounted);
-    s->meanings = calloc((size_t)trace->names.count + 1, sizeof *s->meanings);
-    s->covered_ns = calloc((size_t)trace->thread_count + 1, sizeof *s->covered_ns);
-    s->divided = calloc((size_t)trace->thread_count + 1, sizeof *s->divided);
-    s->sampled = calloc((size_t)trace->thread_count + 1, sizeof *s->sampled);
-    if (!s->covered_ns || !s->divided || !s->sampled || !s->threads || !s->uncounted ||
-        !s->meanings) {
+                                         .end = on_end,
+                                         .division = &snd_summary_division };
+    if (!snd_summary_begin_walk(s)) {
         sonde_summary_free(s);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     }
-    for (uint32_t i = 0; i < trace->thread_count; i++)
-        s->covered_ns[i] = INT64_MIN;
     snd_wait(trace, &s->consumer);
     *out = s;
     return SONDE_OK;
@@ -498,16 +453,7 @@ void sonde_summary_free(struct sonde_summary *s)
     if (s->trace->summary == s)
         s->trace->summary = NULL;
     snd_wait_end(s->trace, &s->consumer);
-    free(s->threads);
-    snd_steps_release(&s->steps);
-    free(s->uncounted);
-    free(s->meanings);
-    free(s->covered_ns);
-    free(s->divided);
-    free(s->sampled);
-    snd_map_release(&s->links);
-    free(s->flows);
-    snd_map_release(&s->held);
+    snd_summary_end_walk(s);
     free(s);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "read/file/cursor.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,20 +73,27 @@ static enum sonde_status unpack(struct snd_cursor *c, const uint8_t *data, size_
     return SONDE_OK;
 }
 
-/* Keeps the events that the cursor has, while there is room and memory for it. */
+/* Keeps the events that the cursor has, while there is room and memory for it. Several threads may read, but none the same chunk. */
 static void keep_unpacked(struct snd_cursor *c)
 {
-    size_t *room = c->process->keeps_words;
+    _Atomic size_t *room = c->process->keeps_words;
 
-    if (!room || c->count > *room || c->damaged || c->chunk->kind != SND_CHUNK_PACKED_LANE)
+    if (!room || c->damaged || c->chunk->kind != SND_CHUNK_PACKED_LANE)
         return;
-    c->chunk->unpacked = malloc(c->count * 8 + 1);
-    if (!c->chunk->unpacked)
+    size_t left = atomic_load(room);
+    do
+        if (c->count > left)
+            return;
+    while (!atomic_compare_exchange_weak(room, &left, left - c->count));
+    uint64_t *kept = malloc(c->count * 8 + 1);
+    if (!kept) {
+        atomic_fetch_add(room, c->count);
         return;
+    }
     if (c->count > 0)
-        memcpy(c->chunk->unpacked, c->words, c->count * 8);
+        memcpy(kept, c->words, c->count * 8);
+    c->chunk->unpacked = kept;
     c->chunk->unpacked_words = c->count;
-    *room -= c->count;
 }
 
 static enum sonde_status open_kept(struct snd_cursor *c, struct sonde_error *err)

@@ -12,7 +12,7 @@
  * whole; codec.h bounds it. The first SND_KEPT_WORDS words of a trace's packed events stay unpacked with it:
  * a trace is walked several times, and unpacking takes longer than walking.
  *
- * Layer: read. Threads: one at a time.
+ * Layer: read. Threads: one at a time, but for cursors of different chunks.
  */
 #ifndef SND_READ_FILE_CURSOR_H
 #define SND_READ_FILE_CURSOR_H

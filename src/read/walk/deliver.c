@@ -32,17 +32,18 @@ static const uint8_t all_rare[256];
 static void switch_thread(struct snd_walker *w, struct snd_place *place, uint32_t thread_id)
 {
     const struct snd_process *p = place->process;
-    uint32_t                  at = thread_id - 1; /* 0 wraps to undefined */
-    uint32_t                  defined = p->tables.thread_count ? p->tables.thread_count - 1 : 0;
+    uint32_t                  index = snd_thread_of(p, thread_id);
 
-    if (at >= defined)
-        at = defined; /* the thread for undefined ids, if there is one */
     place->has_sequence = false;
-    if (at >= p->thread_count) {
-        place->thread = NULL;
+    place->thread = NULL;
+    if (index == SONDE_NONE)
+        return;
+    if (w->share_of &&
+        w->share_of[index] != w->share) { /* the file has grown since shares were made */
+        w->has_strayed = w->visitor->stop = true;
         return;
     }
-    place->index = p->first_thread + at;
+    place->index = index;
     place->thread = &w->threads[place->index];
     if (!place->thread->seen) {
         place->thread->seen = true;

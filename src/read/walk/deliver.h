@@ -49,7 +49,10 @@ struct snd_walker {
     struct snd_walk_thread *threads; /* one for each of the trace */
     struct snd_walk_stats   stats;
     struct snd_codec       *codec;
-    uint64_t               *seen; /* events by process, as the header counts them */
+    uint64_t               *seen;     /* events by process, as the header counts them */
+    const uint32_t         *share_of; /* of threads, or NULL: all may be met (shares.h) */
+    uint32_t                share;    /* that is walked now: no event is of another's thread ... */
+    bool                    has_strayed; /* ... but for one that ended the walk */
 };
 
 void snd_place_start(struct snd_walker *walker, struct snd_place *place,

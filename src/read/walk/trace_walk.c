@@ -6,6 +6,7 @@
 
 #include "format/fields.h"
 #include "read/walk/deliver.h"
+#include "read/walk/shares.h"
 
 /* --------------------------------------------------------------- by thread */
 
@@ -77,41 +78,115 @@ done:
     return status;
 }
 
-/* Of files that say how many events they were closed with. */
-static void count_missing(struct snd_walker *w)
+/* Of a process whose file says how many events it was closed with. */
+static uint64_t find_missing(const struct snd_process *p, uint64_t seen)
 {
-    for (uint32_t i = 0; i < w->trace->process_count; i++) {
-        const struct snd_process *p = &w->trace->processes[i];
-        if (p->shown.closed && !p->damage.header && p->header.closed_events > w->seen[i])
-            w->stats.missing_events += p->header.closed_events - w->seen[i];
-    }
+    bool says = p->shown.closed && !p->damage.header && p->header.closed_events > seen;
+
+    return says ? p->header.closed_events - seen : 0;
+}
+
+static enum sonde_status begin(struct snd_walker *w, struct sonde_trace *trace,
+                               struct snd_visitor *visitor, struct sonde_error *err)
+{
+    *w = (struct snd_walker){ .trace = trace, .visitor = visitor };
+    w->threads = calloc((size_t)trace->thread_count + 1, sizeof *w->threads);
+    w->seen = calloc((size_t)trace->process_count + 1, sizeof *w->seen);
+    return w->threads && w->seen
+               ? SONDE_OK
+               : snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+}
+
+static void end(struct snd_walker *w)
+{
+    snd_codec_free(w->codec);
+    free(w->threads);
+    free(w->seen);
 }
 
 enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
                            struct snd_visitor *visitor, struct snd_walk_stats *stats,
                            struct sonde_error *err)
 {
-    struct snd_walker w = { .trace = trace, .visitor = visitor };
+    struct snd_walker w;
+    enum sonde_status status = begin(&w, trace, visitor, err);
 
-    w.threads = calloc((size_t)trace->thread_count + 1, sizeof *w.threads);
-    w.seen = calloc((size_t)trace->process_count + 1, sizeof *w.seen);
-    if (!w.threads || !w.seen) {
-        free(w.threads);
-        free(w.seen);
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
-    }
-    enum sonde_status status = order == SONDE_BY_TIME ? snd_walk_merged(&w, err)
-                                                      : walk_by_thread(&w, err);
+    if (status == SONDE_OK)
+        status = order == SONDE_BY_TIME ? snd_walk_merged(&w, err) : walk_by_thread(&w, err);
     if (status == SONDE_OK && !visitor->stop) {
-        count_missing(&w);
+        for (uint32_t i = 0; i < trace->process_count; i++)
+            w.stats.missing_events += find_missing(&trace->processes[i], w.seen[i]);
         trace->walks++;
     }
     if (stats)
         *stats = w.stats;
-    snd_codec_free(w.codec);
-    free(w.threads);
-    free(w.seen);
+    end(&w);
     return status;
+}
+
+/* ------------------------------------------------- by thread, a share at a time */
+
+static enum sonde_status walk_share(struct snd_walker *w, const struct snd_shares *shares,
+                                    struct snd_cursor *cursor, struct sonde_error *err)
+{
+    const struct snd_share   *share = &shares->items[w->share];
+    const struct snd_process *p = &w->trace->processes[share->process];
+    struct snd_place          place;
+    enum sonde_status         status = SONDE_OK;
+
+    for (uint32_t i = 0; i < share->chunk_count && status == SONDE_OK && !w->visitor->stop; i++) {
+        struct snd_chunk_ref *chunk = &p->lanes[shares->chunks[share->first_chunk + i]];
+        status = snd_cursor_open(cursor, p, chunk, SND_WINDOW_WALK, &w->codec, err);
+        if (status != SONDE_OK)
+            break;
+        snd_place_start(w, &place, p, chunk);
+        walk_chunk(w, &place, cursor);
+    }
+    return status;
+}
+
+enum sonde_status snd_walk_shares(struct snd_shares *shares, struct snd_visitor *visitor,
+                                  struct snd_walk_stats *stats, struct sonde_error *err)
+{
+    struct sonde_trace *trace = shares->trace;
+    struct snd_cursor   cursor = { 0 };
+    struct snd_walker   w;
+    enum sonde_status   status = begin(&w, trace, visitor, err);
+
+    w.share_of = shares->of_thread;
+    while (status == SONDE_OK && !visitor->stop && !atomic_load(&shares->is_over) &&
+           (w.share = atomic_fetch_add(&shares->next, 1)) < shares->count)
+        status = walk_share(&w, shares, &cursor, err);
+    if (w.has_strayed)
+        atomic_store(&shares->is_in_vain, true);
+    if (status != SONDE_OK || visitor->stop)
+        atomic_store(&shares->is_over, true);
+    for (uint32_t i = 0; w.seen && i < trace->process_count; i++)
+        atomic_fetch_add(&shares->seen[i], w.seen[i]);
+    *stats = w.stats;
+    snd_cursor_release(&cursor);
+    end(&w);
+    return status;
+}
+
+void snd_walk_shares_end(const struct snd_shares *shares, struct snd_walk_stats *stats)
+{
+    for (uint32_t i = 0; i < shares->trace->process_count; i++)
+        stats->missing_events += find_missing(&shares->trace->processes[i],
+                                              atomic_load(&shares->seen[i]));
+    shares->trace->walks++;
+    shares->trace->divided++;
+}
+
+void snd_walk_stats_add(struct snd_walk_stats *sum, const struct snd_walk_stats *one)
+{
+    sum->events += one->events;
+    sum->warmup_events += one->warmup_events;
+    sum->unknown_events += one->unknown_events;
+    sum->lost_threads += one->lost_threads;
+    sum->damaged_chunks += one->damaged_chunks;
+    sum->clock_backwards += one->clock_backwards;
+    sum->missing_events += one->missing_events;
 }
 
 uint32_t snd_subject_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words)

@@ -81,10 +81,24 @@ struct snd_walk_stats {
     uint64_t missing_events;  /* closed files had them when they were closed */
 };
 
+/* Adds what another walk met. */
+void snd_walk_stats_add(struct snd_walk_stats *sum, const struct snd_walk_stats *one);
+
 /* `stats` may be NULL. Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */
 SND_CHECKED enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
                                        struct snd_visitor *visitor, struct snd_walk_stats *stats,
                                        struct sonde_error *err);
+
+/* The trace's index of the thread with an id of the process, or of the one for undefined ids; SONDE_NONE: there is none. */
+static inline uint32_t snd_thread_of(const struct snd_process *process, uint32_t id)
+{
+    uint32_t at = id - 1; /* 0 wraps to undefined */
+    uint32_t defined = process->tables.thread_count ? process->tables.thread_count - 1 : 0;
+
+    if (at >= defined)
+        at = defined;
+    return at < process->thread_count ? process->first_thread + at : SONDE_NONE;
+}
 
 /*
  * The thread that a SAMPLE or FUNCTION is about. The visitor is handed the thread that wrote it: the
