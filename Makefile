@@ -135,7 +135,7 @@ test-gpu: all $(VENV)/.test-packages
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/gpu
 
 bench-gpu: all $(VENV)/.test-packages
-	@$(VENV)/bin/python bench/gpu.py
+	@status=0; for part in gpu gpu_step; do $(VENV)/bin/python bench/$$part.py || status=1; done; exit $$status
 
 test: all $(VENV)/.test-packages
 	@tools/test

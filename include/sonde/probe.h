@@ -119,6 +119,9 @@ SONDE_API void sonde_fact(uint32_t kind, uint32_t subject, uint32_t number,
  */
 SONDE_API bool sonde_before_end(void (*call)(bool closes));
 
+/* When what is marked now began to be, by start, resume or a step: in ticks of sonde_clock(). For the same probes. */
+SONDE_API uint64_t sonde_marking_since(void);
+
 /*
  * For a library that is loaded with the program, in its constructor: a recording that lasts until the
  * process exits ends after the destructors of all libraries, and `call` is called right before that.

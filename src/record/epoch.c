@@ -7,6 +7,7 @@
 
 static uint32_t last_epoch;
 static uint32_t marking; /* the epoch that is on, or 0: a new process finds the other wiped */
+static uint64_t since;   /* when the latest was put on */
 
 bool snd_epoch_is_on(void)
 {
@@ -23,7 +24,13 @@ void snd_epoch_on(void)
 {
     if (++last_epoch >= SND_EPOCH_WIPED - 1)
         last_epoch = 1;
+    __atomic_store_n(&since, sonde_clock(), __ATOMIC_RELAXED);
     set_epoch(last_epoch);
+}
+
+uint64_t sonde_marking_since(void)
+{
+    return __atomic_load_n(&since, __ATOMIC_RELAXED);
 }
 
 void snd_epoch_off(void)

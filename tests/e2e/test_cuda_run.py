@@ -31,9 +31,9 @@ def injected(tmp_path_factory):
     return folder / "injected", folder / "libstandin.so"
 
 
-def run(injected, trace, *words, options=(), **more):
+def run(injected, trace, *words, options=(), gpu="--gpu", **more):
     program, standin = injected
-    return subprocess.run([SONDE, "run", "--gpu", *options, "-o", trace, "--", program, *words], timeout=60,
+    return subprocess.run([SONDE, "run", gpu, *options, "-o", trace, "--", program, *words], timeout=60,
                           capture_output=True, text=True,
                           env={**os.environ, "SONDE_CUPTI": str(standin), **more})
 
@@ -63,6 +63,44 @@ def test_program_that_forks(tmp_path, injected):
     done = run(injected, tmp_path / "t.sonde", "fork")
     assert done.returncode == 0, done.stderr
     assert kernels(tmp_path / "t.sonde") == {"gemm(float*, int)": 50}
+
+
+def text(trace, view):
+    return subprocess.run([SONDE, "report", trace, "--view", view], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("how", ["", "kill", "fork"])
+def test_light(tmp_path, injected, how):
+    """All kernels without the calls that asked for them, which each view, and the ledger, says."""
+    done = run(injected, tmp_path / "t.sonde", how, gpu="--gpu=light")
+    assert how == "kill" or (done.returncode == 0 and done.stdout.startswith("done")), done.stderr
+    assert kernels(tmp_path / "t.sonde") == {"gemm(float*, int)": 50}
+    assert "cudaLaunchKernel" not in text(tmp_path / "t.sonde", "ops")
+    for view in ("kernels", "gpu", "ops", "summary"):
+        shown = text(tmp_path / "t.sonde", view)
+        assert "GPU work was recorded without CUDA's calls (--gpu=light)" in shown, view
+        assert "(no range)" not in shown and "Launched by" not in shown, view
+    assert "why is not known without CUDA's calls" in text(tmp_path / "t.sonde", "gpu")
+    ledger = json.loads(subprocess.run([SONDE, "report", tmp_path / "t.sonde", "--view", "ledger", "--json"], check=True,
+                                       capture_output=True, text=True).stdout)
+    row, = [row for row in ledger["rows"] if "gpu" in row["key"]]
+    assert row["key"] == "unasked_gpu_calls" and row["is_note"] and "--gpu=light" in row["text"]
+    roof = text(tmp_path / "t.sonde", "roofline")
+    assert "is not in the trace: it was recorded with --gpu=light" in roof
+
+
+def test_full_says_nothing_of_light(tmp_path, injected):
+    done = run(injected, tmp_path / "t.sonde", gpu="--gpu=full")
+    assert done.returncode == 0, done.stderr
+    assert "Launched by" in text(tmp_path / "t.sonde", "kernels")
+    assert not any("light" in text(tmp_path / "t.sonde", view) for view in ("kernels", "gpu", "ops", "summary", "ledger"))
+
+
+@pytest.mark.parametrize("command", [["run", "--gpu=lite", "true"], ["record", "--gpu=lite", "."]], ids=["run", "record"])
+def test_unknown_level(command):
+    done = subprocess.run([SONDE, *command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "--gpu: expected full or light, got 'lite'" in done.stderr.splitlines()[0]
 
 
 FUNCTIONS = """
@@ -177,3 +215,73 @@ def test_nvtx(tmp_path):
                             capture_output=True, text=True).stdout
     for name in ("outer", "registered", "inn\u00e9r", "started"):
         assert name in report or json.dumps(name)[1:-1] in report
+
+
+LIGHT = """
+import ctypes, os, sys
+import torch
+import sonde
+from sonde.torch import _cuda
+_cuda.is_usable = lambda: True  # as with a GPU
+cupti = ctypes.CDLL(os.environ["SONDE_CUPTI"])
+cupti.standin_time.restype = ctypes.c_uint64
+cupti.standin_get.restype = ctypes.c_long
+cupti.standin_kernel.argtypes = [ctypes.c_char_p] + [ctypes.c_uint64] * 2 + [ctypes.c_uint32] * 2 + [ctypes.c_uint64]
+
+def launch(correlation):
+    cupti.standin_call(2, 211, 0, correlation)
+    now = cupti.standin_time()
+    cupti.standin_kernel(b"_Z4gemmPfi", now + 1000, now + 3000, correlation, 7, 0)
+    cupti.standin_call(2, 211, 1, correlation)
+
+def record(level):
+    with sonde.profile(activities=[sonde.ProfilerActivity.CPU, sonde.ProfilerActivity.CUDA], gpu=level,
+                       schedule=sonde.schedule(wait=0, warmup=1, active=2)) as prof:
+        for step in range(3):
+            torch.ones(3).add_(1)
+            with sonde.record_function("launching"):
+                launch(10 * len(level) + step)
+            prof.step()
+    prof.save(sys.argv[1] + "/" + level + ".sonde")
+    return prof
+
+for level in ("full", "light"):
+    record(level)
+    print(level, cupti.standin_get(b"calls"))
+try:
+    sonde.profile(gpu="lite")
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_light_from_python(tmp_path, injected):
+    """profile(gpu="light"): operators, ranges and steps as with "full", the same kernels, no calls."""
+    pytest.importorskip("torch")
+    _, standin = injected
+    (tmp_path / "light.py").write_text(LIGHT)
+    done = subprocess.run([sys.executable, tmp_path / "light.py", tmp_path], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "SONDE_CUPTI": str(standin)})
+    assert done.returncode == 0, done.stderr
+    full, light, error = done.stdout.splitlines()
+    assert full.split()[1] == light.split()[1] != "0"  # what CUPTI reported: nothing more
+    assert error == "sonde: gpu: expected 'full' or 'light', got 'lite'"
+
+    def ranges(level):
+        rows = json.loads(subprocess.run([SONDE, "report", tmp_path / f"{level}.sonde", "--view", "ops", "--rows", "-1",
+                                          "--json"], check=True, capture_output=True, text=True).stdout)["rows"]
+        return {row["key"]: row["count"] for row in rows}
+
+    assert kernels(tmp_path / "light.sonde") == kernels(tmp_path / "full.sonde") == {"gemm(float*, int)": 2}
+    calls = ranges("full").keys() - ranges("light").keys()
+    assert calls == {"cudaLaunchKernel"}
+    assert {name: count for name, count in ranges("full").items() if name not in calls} == ranges("light")
+    assert ranges("light")["launching"] == 2
+
+
+@pytest.mark.parametrize("words, level", [("ops", None), ("ops,gpu", "full"), ("ops,gpu=full", "full"),
+                                          ("ops,shapes,gpu=light", "light")])
+def test_levels_of_standby(words, level):
+    """What `sonde record --gpu=..` asks a process that stands by for."""
+    from sonde.torch._standby import _Recording
+    assert _Recording("t.sonde", words.split(",")).cuda == level

@@ -354,7 +354,7 @@ def test_cupti_is_shared_with_nobody_who_records(tmp_path, monkeypatch):
     from sonde import _record
     from sonde.torch import _attach
     shares = []
-    monkeypatch.setattr(_record, "cuda_start", lambda library, cupti, share: shares.append(share) or "")
+    monkeypatch.setattr(_record, "cuda_start", lambda library, cupti, share, light: shares.append(share) or "")
     monkeypatch.setattr(_record, "cuda_stop", lambda: None)
 
     def start_and_stop():

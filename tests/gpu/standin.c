@@ -357,6 +357,24 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
     return 0;
 }
 
+EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+    *flags = 0;
+    *active = device < cupti.devices;
+    return 0;
+}
+
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    *context = device == 1 ? (void *)&second_context : &cupti;
+    return 0;
+}
+
+EXPORT int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    return device < cupti.devices ? 0 : 101;
+}
+
 EXPORT int cuCtxGetCurrent(void **context)
 {
     *context = &cupti;

@@ -18,7 +18,8 @@
 enum { LAUNCH = 211, COPY = 41, GET_DEVICE = 17, DRIVER_LAUNCH = 307 };
 #define KERNEL "_Z4gemmPfi"
 
-static const struct sonde_cuda_options plain = { sizeof plain, NULL, false };
+static const struct sonde_cuda_options plain = { .struct_size = sizeof plain };
+static const struct sonde_cuda_options light = { .struct_size = sizeof light, .light = true };
 
 static void launch(uint32_t correlation, uint32_t stream)
 {
@@ -32,13 +33,18 @@ static void launch(uint32_t correlation, uint32_t stream)
         ;
 }
 
-static void begin(const char *name)
+static void begin_as(const char *name, const struct sonde_cuda_options *how)
 {
     struct sonde_options options = recorded_options(name);
 
     recorded_start(&options);
-    if (sonde_cuda_start(&plain) != 0)
+    if (sonde_cuda_start(how) != 0)
         fail_msg("%s", sonde_cuda_error());
+}
+
+static void begin(const char *name)
+{
+    begin_as(name, &plain);
 }
 
 /* Ends it, and reads what there is. */
@@ -280,20 +286,23 @@ static void records_stamped_by_the_counter(void **state)
 /* Work of before the recording, which CUPTI hands over late, is none of it. */
 static void work_of_before_is_left_out(void **state)
 {
-    const struct snd_devices *devices;
-    uint64_t                  before;
+    const struct sonde_cuda_options *const how[] = { &plain, &light };
+    const struct snd_devices              *devices;
 
     (void)state;
-    begin("before.sonde");
-    sonde_pause();
-    before = standin_time();
-    standin_kernel(KERNEL, before, before + 1000, 70, 7, 0);
-    sonde_resume();
-    launch(71, 7);
-    struct sonde_trace *trace = end(&devices);
-    assert_int_equal(devices->count, 1);
-    assert_int_equal(devices->items[0].correlation, 71);
-    sonde_trace_close(trace);
+    for (int i = 0; i < 2; i++) {
+        begin_as("before.sonde", how[i]);
+        sonde_pause();
+        uint64_t before = standin_time();
+        standin_kernel(KERNEL, before, before + 1000, 70, 7, 0);
+        usleep(1000);
+        sonde_resume();
+        launch(71, 7);
+        struct sonde_trace *trace = end(&devices);
+        assert_int_equal(devices->count, 1);
+        assert_int_equal(devices->items[0].correlation, 71);
+        sonde_trace_close(trace);
+    }
 }
 
 /* ------------------------------------------------------------------------- life */
@@ -325,18 +334,17 @@ static void what_is_under_way_is_in_the_file(void **state)
     assert_int_equal(standin_get("kinds"), 0);
 }
 
-static void cycles_of_a_schedule(void **state)
+static void record_cycles(const struct sonde_cuda_options *how)
 {
     struct sonde_options options = SONDE_OPTIONS_INIT;
     char                 folder[PATH_MAX + 8];
 
-    (void)state;
     snprintf(folder, sizeof folder, "%s/", recorded_path("cycles"));
     assert_int_equal(mkdir(folder, 0700), 0);
     options.path = folder;
     options.schedule = (struct sonde_schedule){ .wait = 1, .active = 2, .repeat = 2 };
     recorded_start(&options);
-    assert_int_equal(sonde_cuda_start(&plain), 0);
+    assert_int_equal(sonde_cuda_start(how), 0);
     for (uint32_t step = 0; step < 6; step++) {
         launch(100 + step, 7);
         sonde_step();
@@ -352,6 +360,13 @@ static void cycles_of_a_schedule(void **state)
     char command[PATH_MAX + 24];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
+}
+
+static void cycles_of_a_schedule(void **state)
+{
+    (void)state;
+    record_cycles(&plain);
+    record_cycles(&light);
 }
 
 static void nested_starts(void **state)
@@ -421,7 +436,7 @@ static void buffers_are_zeros(void **state)
 /* The works of a GPU whose callbacks another profiler has. */
 static void works_without_calls(void **state)
 {
-    const struct sonde_cuda_options shared = { sizeof shared, NULL, true };
+    const struct sonde_cuda_options shared = { .struct_size = sizeof shared, .share = true };
     struct sonde_options            options = recorded_options("shared.sonde");
     const struct snd_devices       *devices;
 
@@ -435,6 +450,130 @@ static void works_without_calls(void **state)
     struct sonde_trace *trace = end(&devices);
     assert_int_equal(devices->count, 1);
     assert_int_equal(tallied(trace, SND_GPU_UNASKED), 1);
+    sonde_trace_close(trace);
+    standin_set("subscribe", 0);
+}
+
+/* ----------------------------------------------------------------------- light */
+
+/* What is recorded of each work. */
+struct seen {
+    char     name[64];
+    int64_t  duration_ns;
+    uint64_t node;
+    uint32_t kind, stream, correlation;
+};
+
+/* Plays a recording of a GPU; returns how many works there are of it. */
+static uint32_t see_works(const char *file, const struct sonde_cuda_options *how, struct seen *seen,
+                          uint32_t most, struct sonde_trace **trace)
+{
+    const struct snd_devices *devices;
+    struct sonde_options      options = recorded_options("level.sonde");
+    char                      path[PATH_MAX];
+    uint32_t                  count = 0;
+
+    snprintf(path, sizeof path, "%s/%s", getenv("SONDE_CUDA_DATA"), file);
+    recorded_start(&options);
+    assert_int_equal(standin_load(path), 0);
+    assert_int_equal(sonde_cuda_start(how), 0);
+    sonde_begin("a range");
+    standin_play();
+    sonde_end();
+    *trace = end(&devices);
+    for (uint32_t i = 0; i < devices->count; i++) {
+        const struct snd_device_item  *item = &devices->items[devices->by_time[i]];
+        const struct snd_queue_record *queue = snd_device_queue(*trace, item);
+        if (!snd_work_counts(snd_device_work(*trace, item)))
+            continue;
+        assert_in_range(count, 0, most - 1);
+        struct snd_text name = (*trace)->names.items[snd_device_name(*trace, item)];
+        seen[count] = (struct seen){ .duration_ns = item->duration_ns,
+                                     .node = item->node,
+                                     .kind = snd_device_work(*trace, item)->kind,
+                                     .stream = queue ? queue->stream : 0,
+                                     .correlation = item->correlation };
+        snprintf(seen[count++].name, sizeof seen->name, "%s", name.bytes);
+    }
+    return count;
+}
+
+/* All works of the full level, with nothing of the calls; the ledger says that they were not asked for. */
+static void light_has_the_works_alone(void **state)
+{
+    static const char *const files[] = { "train.bin", "graph.bin" };
+    static struct seen       full[256], less[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct sonde_trace   *trace;
+        struct sonde_summary *summary;
+        uint32_t              count = see_works(files[i], &plain, full, 256, &trace);
+        assert_true(count_calls(trace).apis > 0);
+        assert_false(snd_gpus_are_light(trace));
+        sonde_trace_close(trace);
+        long calls = standin_get("calls");
+        assert_int_equal(see_works(files[i], &light, less, 256, &trace), count);
+        assert_int_equal(standin_get("calls"), calls); /* none was even reported */
+        for (uint32_t k = 0; k < count; k++) {
+            assert_string_equal(less[k].name, full[k].name);
+            assert_in_range(less[k].duration_ns, full[k].duration_ns - 50,
+                            full[k].duration_ns + 50);
+            assert_int_equal(less[k].node, full[k].node);
+            assert_int_equal(less[k].kind, full[k].kind);
+            assert_int_equal(less[k].stream, full[k].stream);
+            assert_int_equal(less[k].correlation, full[k].correlation);
+        }
+        assert_int_equal(count_calls(trace).apis, 0);
+        assert_true(snd_gpus_are_light(trace));
+        assert_int_equal(tallied(trace, SND_GPU_UNASKED), 0);
+        assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+        assert_int_equal(sonde_summary_totals(summary)->ranges, 1);
+        assert_int_equal(sonde_summary_ledger_count(summary), 1);
+        assert_string_equal(sonde_summary_ledger(summary, 0)->key, "unasked_gpu_calls");
+        assert_true(sonde_summary_ledger(summary, 0)->is_note);
+        sonde_summary_free(summary);
+        sonde_trace_close(trace);
+    }
+    assert_int_equal(standin_get("subscriptions"), 0);
+    assert_int_equal(standin_get("kinds"), 0);
+}
+
+/* No call says which GPUs there are: all that have a context are waited for. */
+static void light_waits_for_all_devices(void **state)
+{
+    const struct snd_devices *devices;
+
+    (void)state;
+    standin_set("devices", 2);
+    begin_as("waits.sonde", &light);
+    launch(1, 7);
+    launch(2, 7);
+    long                waits = standin_get("waits");
+    struct sonde_trace *trace = end(&devices);
+    assert_true(standin_get("waits") >= waits + 2);
+    assert_int_equal(devices->count, 2);
+    sonde_trace_close(trace);
+    standin_set("devices", 1);
+}
+
+/* ... where another profiler has CUPTI's callbacks as well: none of them is missed. */
+static void light_needs_no_callbacks(void **state)
+{
+    static const struct sonde_cuda_options shared = { .struct_size = sizeof shared,
+                                                      .share = true,
+                                                      .light = true };
+    struct sonde_options                   options = recorded_options("alone.sonde");
+    const struct snd_devices              *devices;
+
+    (void)state;
+    recorded_start(&options);
+    standin_set("subscribe", CUPTI_E_MULTIPLE_SUBSCRIBERS);
+    assert_int_equal(sonde_cuda_start(&shared), 0);
+    launch(3, 7);
+    struct sonde_trace *trace = end(&devices);
+    assert_int_equal(devices->count, 1);
+    assert_int_equal(tallied(trace, SND_GPU_UNASKED), 0);
     sonde_trace_close(trace);
     standin_set("subscribe", 0);
 }
@@ -532,6 +671,9 @@ int main(void)
         cmocka_unit_test(refusals_are_said),
         cmocka_unit_test(buffers_are_zeros),
         cmocka_unit_test(works_without_calls),
+        cmocka_unit_test(light_has_the_works_alone),
+        cmocka_unit_test(light_waits_for_all_devices),
+        cmocka_unit_test(light_needs_no_callbacks),
         cmocka_unit_test(recordings_come_out_whole),
         cmocka_unit_test(two_devices_are_told_apart),
     };

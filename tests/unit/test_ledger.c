@@ -44,6 +44,7 @@ static const struct noted noted[] = {
     { SND_LEDGER_warmup_events, 1, true, { .rounds = 0 } },
     { SND_LEDGER_unmatched_frees, 1, true, { .rounds = 0 } },
     { SND_LEDGER_unasked_gpu_work, 1, true, { .rounds = 0 } },
+    { SND_LEDGER_unasked_gpu_calls, 1, true, { .rounds = 0 } },
     { SND_LEDGER_derived_events, 1, true, { .rounds = 0 } },
     { SND_LEDGER_unkept_arguments, 1, true, { .rounds = 0 } },
     { SND_LEDGER_lost_events, 1, false, { .rounds = 200 } },

@@ -75,10 +75,11 @@ def _module_function(torch):
     return torch.nn.Module.__call__ if module_code(torch) is not None else None
 
 
-def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=False,
+def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=None,
            kernels=False, more_flags=0, notes=None):
     """Has torch's operators recorded by whatever recording is on, or will be.
 
+    `cuda`: "full" or "light" records GPUs, too (_cuda.LEVELS).
     `kernels`: with modules, C++ kernels of compiled code are ranges, for which torch's own profiler has none.
     """
     global _compiled
@@ -100,7 +101,7 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
     _generated.record(modules, kernels)
     _distributed.watch()
     if cuda:
-        _cuda.start(share)
+        _cuda.start(share, cuda)
 
 
 def detach():
@@ -118,7 +119,7 @@ def detach():
         _compiled = None
 
 
-def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=False,
+def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=None,
           notes=None, paused=False, **recording):
     """Begins a recording with torch in it; `paused`: which marks nothing until it is resumed. `recording`: options of _recording.begin."""
     library()  # may fail, and takes time: before the file is created

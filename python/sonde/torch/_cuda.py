@@ -13,6 +13,7 @@ from .._core import Error
 from ._installed import torch_module
 
 _LIBRARY = os.path.join(os.path.dirname(os.path.dirname(__file__)), "_native", "probe_cuda.so")
+LEVELS = ("full", "light")  # of recording
 _is_on = False
 
 
@@ -41,11 +42,18 @@ def torch_records():
         return False
 
 
-def start(share):
+def checked_level(gpu):
+    """How GPUs are recorded: "full", or "light", without CUDA's calls."""
+    if gpu not in LEVELS:
+        raise ValueError(f"sonde: gpu: expected {' or '.join(map(repr, LEVELS))}, got {gpu!r}")
+    return gpu
+
+
+def start(share, level):
     """`share`: take CUPTI's buffers where another profiler has its callbacks, and does not record."""
     global _is_on
     try:
-        missing = _record.cuda_start(_LIBRARY, _find_cupti(), share)
+        missing = _record.cuda_start(_LIBRARY, _find_cupti(), share, level == "light")
         _is_on = True
     except Error as error:
         missing = str(error)

@@ -4,7 +4,7 @@ import os
 import warnings
 
 from .. import _steps
-from . import _config, _operators
+from . import _config, _cuda, _operators
 from ._arguments import (check_flops, check_timeout, checked, left_out, observer_of_environment,
                          read_activities)
 from ._installed import torch_module
@@ -67,15 +67,17 @@ class profile(Metadata):
     """Records what PyTorch does between start and stop, or inside a `with` block.
 
     `with_flops=True` counts every operator that has a formula; "torch" counts as torch does.
+    `gpu="light"` records the GPUs' work without CUDA's calls (docs/GPU.md): for less of the host's time.
     """
 
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None,
                  record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
                  with_modules=False, experimental_config=None, execution_trace_observer=None,
                  acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None,
-                 use_cuda=None):
+                 use_cuda=None, gpu="full"):
         check_flops(with_flops)
         check_timeout(post_processing_timeout_s)
+        self.gpu = _cuda.checked_level(gpu)
         if activities is not None:
             activities = list(activities)  # it may be a generator
         self.activities = read_activities(activities)
@@ -218,7 +220,7 @@ class profile(Metadata):
             self, result.next_path(), shapes=self.record_shapes, memory=self.profile_memory,
             stacks=self.with_stack, modules=self.with_modules,
             overloads=self._with_overloads, collections=self._with_collections,
-            cuda=self.use_device == "cuda"))
+            cuda=self.gpu if self.use_device == "cuda" else None))
         _operators.pause(self)
         result.left_out = self._left_out
         self._next = result

@@ -42,7 +42,8 @@ class _Recording:
     def __init__(self, path, words):
         self.path = path
         self.options = {name: name in words for name in OPTIONS}
-        self.cuda = "gpu" in words
+        from . import _cuda
+        self.cuda = next((level for level in _cuda.LEVELS if f"gpu={level}" in words), "full" if "gpu" in words else None)
         self.first = self.count = None  # steps; None: none is waited for
         self.until = None  # with seconds: when it ends
         self.last = 0  # the step that ended it

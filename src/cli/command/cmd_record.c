@@ -21,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/process/ask_running.h"
 #include "cli/process/listeners.h"
+#include "cli/run/run_args.h"
 #include "cli/run/run_standby.h"
 
 #define STEPS_DEFAULT 5
@@ -34,8 +35,8 @@
 
 struct record_args {
     int64_t     steps;
-    const char *seconds, *timeout;
-    bool        ops, shapes, memory, modules, stacks, gpu;
+    const char *seconds, *timeout, *gpu;
+    bool        ops, shapes, memory, modules, stacks;
     bool        list, quiet;
 };
 
@@ -53,7 +54,9 @@ static const struct snd_option options[] = {
       AT(modules), 0 },
     { 0, "stacks", NULL, "operators with the Python stack that called them", SND_OPTION_FLAG,
       AT(stacks), 0 },
-    { 0, "gpu", NULL, "CUDA kernels, copies and fills", SND_OPTION_FLAG, AT(gpu), 0 },
+    { 0, "gpu", "[=HOW]",
+      "CUDA kernels, copies and fills: full (the default), or light: without CUDA's calls",
+      SND_OPTION_WORDS, AT(gpu), 0 },
     { 0, "timeout", "S", "give up after S seconds (600)", SND_OPTION_TEXT, AT(timeout), 0 },
     { 0, "list", NULL, "print who listens, its step, and what it recorded last", SND_OPTION_FLAG,
       AT(list), 0 },
@@ -222,7 +225,9 @@ static void list_words(const struct record_args *args, struct sonde_buffer *word
                 { args->memory, ",memory" },
                 { args->modules, ",modules" },
                 { args->stacks, ",stacks" },
-                { args->gpu, ",gpu" } };
+                { args->gpu && !*args->gpu, ",gpu" },
+                { args->gpu && strcmp(args->gpu, "full") == 0, ",gpu=full" },
+                { args->gpu && strcmp(args->gpu, "light") == 0, ",gpu=light" } };
 
     snd_buf_text(words, "ops");
     for (size_t i = 0; i < SND_COUNT_OF(all); i++)
@@ -429,6 +434,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
                                                    : "expected one folder or PID");
     if (args.seconds && args.steps)
         return snd_usage_error(self, "--steps and --seconds exclude each other");
+    if ((status = snd_run_args_check_gpu(self, args.gpu)) >= 0)
+        return status;
     if (args.seconds && !parse_seconds(args.seconds, &seconds))
         return snd_usage_error(self, "--seconds: expected a number > 0, got '%s'", args.seconds);
     if (args.timeout && !parse_seconds(args.timeout, &timeout))

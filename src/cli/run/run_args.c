@@ -63,6 +63,13 @@ static int check_heap(const struct snd_command *self, const char *how)
                            how);
 }
 
+int snd_run_args_check_gpu(const struct snd_command *self, const char *how)
+{
+    if (!how || !*how || strcmp(how, "full") == 0 || strcmp(how, "light") == 0)
+        return -1;
+    return snd_usage_error(self, "--gpu: expected full or light, got '%s'", how);
+}
+
 int snd_run_args_check(const struct snd_command *self, struct snd_run_args *args, int operands)
 {
     int status;
@@ -79,6 +86,8 @@ int snd_run_args_check(const struct snd_command *self, struct snd_run_args *args
     if ((status = snd_run_probes_check(self, &args->probes)) >= 0)
         return status;
     if ((status = check_heap(self, args->probes.heap)) >= 0)
+        return status;
+    if ((status = snd_run_args_check_gpu(self, args->probes.gpu)) >= 0)
         return status;
     if (args->schedule && (status = check_schedule(self, args->schedule)) >= 0)
         return status;

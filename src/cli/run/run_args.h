@@ -30,6 +30,9 @@ struct snd_run_args {
  */
 int snd_run_args_check(const struct snd_command *self, struct snd_run_args *args, int operands);
 
+/* --gpu=HOW, of `sonde record` too: NULL, "", full or light. -1 to go on, or the exit status. */
+int snd_run_args_check_gpu(const struct snd_command *self, const char *how);
+
 /*
  * What --output and --view show must be recorded. Call it once the default probes are chosen
  * (snd_run_probes_default). -1 to go on, or the exit status.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a GPU's work tells of a program: why it stood still, what it ran, what was copied. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/count_of.h"
@@ -20,6 +21,7 @@
 #define COPY_PERCENT 2.0
 #define COPY_BYTES (1u << 20)
 #define PRODUCT_PERCENT 10.0
+#define LAUNCHED_TEXT (SND_SPOT_TEXT + 32)
 #define PAGEABLE 1u /* CUPTI's kinds of memory: CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE */
 
 /* Where the host was: its line, else the range, else the call. */
@@ -144,6 +146,18 @@ static struct snd_spot find_launcher(const struct snd_advisor    *advisor,
     return spot;
 }
 
+/* "; most at train.py:42": nothing if the calls that asked for the work are not in the trace. */
+static const char *launched_at(const struct snd_kernel_row *row, const struct snd_spot *spot,
+                               const char *word, char text[LAUNCHED_TEXT])
+{
+    char place[SND_SPOT_TEXT];
+
+    text[0] = '\0';
+    if (row->launched)
+        snprintf(text, LAUNCHED_TEXT, "; %s at %s", word, snd_spot_short(spot, place));
+    return text;
+}
+
 static void tell_tiny(struct snd_advisor *advisor, const struct snd_gpu *gpu, uint32_t device,
                       const struct snd_kernels *kernels)
 {
@@ -180,7 +194,7 @@ static void tell_copies(struct snd_advisor *advisor, const struct snd_gpu_device
     const struct snd_kernel_row *most = NULL;
     int64_t                      span = snd_sub(d->last_ns, d->first_ns), sum_ns = 0;
     uint64_t                     bytes = 0, count = 0;
-    char                         place[SND_SPOT_TEXT];
+    char                         at[LAUNCHED_TEXT];
 
     for (uint32_t i = 0; i < kernels->count; i++) {
         const struct snd_kernel_row *row = &kernels->rows[i];
@@ -198,10 +212,10 @@ static void tell_copies(struct snd_advisor *advisor, const struct snd_gpu_device
     struct snd_spot spot = find_launcher(advisor, kernels, most);
     snd_advise(advisor, SND_ADVICE_PAGEABLE_COPY, snd_percent(sum_ns, span), "table/kernels", &spot,
                "%" PRIu64 " cop%s of %s from or to memory that is not pinned take%s %s, %.0f %% of "
-               "the GPU's time; most at %s",
+               "the GPU's time%s",
                count, count == 1 ? "y" : "ies", snd_amount_bytes((int64_t)bytes).text,
                count == 1 ? "s" : "", snd_amount_time(sum_ns).text, snd_percent(sum_ns, span),
-               snd_spot_short(&spot, place));
+               launched_at(most, &spot, "most", at));
 }
 
 /*
@@ -226,7 +240,7 @@ static void tell_products(struct snd_advisor *advisor, const struct snd_kernels 
 {
     const struct snd_kernel_row *most = NULL;
     int64_t                      sum_ns = 0, whole_ns = 0;
-    char                         place[SND_SPOT_TEXT];
+    char                         at[LAUNCHED_TEXT];
 
     for (uint32_t i = 0; i < kernels->count; i++) {
         const struct snd_kernel_row *row = &kernels->rows[i];
@@ -245,10 +259,10 @@ static void tell_products(struct snd_advisor *advisor, const struct snd_kernels 
     snd_advise(advisor, SND_ADVICE_NO_TENSOR_CORES, snd_percent(sum_ns, whole_ns), "table/kernels",
                &spot,
                "%.0f %% of the kernels' time, %s, are products of 32-bit floats without tensor "
-               "cores (%.*s); most launched at %s",
+               "cores (%.*s)%s",
                snd_percent(sum_ns, whole_ns), snd_amount_time(sum_ns).text,
                (int)(most->name.length < 60 ? most->name.length : 60), most->name.bytes,
-               snd_spot_short(&spot, place));
+               launched_at(most, &spot, "most launched", at));
 }
 
 enum sonde_status snd_advise_gpu(struct snd_advisor *advisor, struct sonde_error *err)

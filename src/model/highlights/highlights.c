@@ -15,6 +15,7 @@
 #include "model/highlights/advisor.h"
 #include "model/memory/heap_stacks.h"
 #include "model/summary/summary.h"
+#include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
 
 #define NAMES_SHOWN 3        /* of the rows that a highlight is about */
@@ -175,9 +176,14 @@ static enum sonde_status find_gpu(struct sonde_trace *trace, struct snd_highligh
         highlight->advice = snd_pattern_name(SND_ADVICE_GPU_IDLE);
         SAY(highlight->text, "The GPU runs no kernel %.0f %% of the time",
             100 - snd_percent(device->kernel_ns, span));
-        SAY(highlight->detail, "%s of %s; most of it: %s, %s.",
-            snd_amount_time(span - device->kernel_ns).text, snd_amount_time(span).text,
-            snd_gpu_reason_words[most], snd_amount_time(device->idle_ns[most]).text);
+        if (most == SND_IDLE_UNKNOWN && snd_gpu_is_light(trace, device->process))
+            SAY(highlight->detail,
+                "%s of %s; why is not known: CUDA's calls were not asked for (--gpu=light).",
+                snd_amount_time(span - device->kernel_ns).text, snd_amount_time(span).text);
+        else
+            SAY(highlight->detail, "%s of %s; most of it: %s, %s.",
+                snd_amount_time(span - device->kernel_ns).text, snd_amount_time(span).text,
+                snd_gpu_reason_words[most], snd_amount_time(device->idle_ns[most]).text);
     }
     snd_gpu_free(gpu);
     return SONDE_OK;

@@ -63,11 +63,12 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
     }
 }
 
-/* A process that was to record its GPUs and could not. */
+/* A process that was to record its GPUs and could not, or was to record less of them. */
 static void fill_gpu(struct snd_ledger *l, const struct sonde_trace *trace, uint32_t process)
 {
     const struct snd_fact *fact;
 
+    l->counts[SND_LEDGER_unasked_gpu_calls] += snd_gpu_is_light(trace, process);
     for (uint32_t at = 0; (fact = snd_fact_next(trace, process, SND_FACT_OF_CUDA, &at));) {
         struct sonde_text why = snd_fact_text(fact, SND_FIELD_CUDA_ABSENT);
         if (why.length == 0)
@@ -227,6 +228,7 @@ static bool is_note(const struct snd_ledger *l, size_t key)
     case SND_LEDGER_warmup_events:
     case SND_LEDGER_unmatched_frees:
     case SND_LEDGER_unasked_gpu_work:
+    case SND_LEDGER_unasked_gpu_calls:
     case SND_LEDGER_derived_events:
     case SND_LEDGER_unkept_arguments:
         return true;

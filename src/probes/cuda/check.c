@@ -35,7 +35,7 @@ static int count_devices(char *text, size_t size)
 /* Turns on everything that a recording needs: CUPTI may refuse any part. */
 static uint32_t try_all(void)
 {
-    uint32_t result = snd_calls_on();
+    uint32_t result = snd_calls_on(true);
 
     if (result == CUPTI_OK) {
         result = snd_cupti.ActivityEnable(CUPTI_CONCURRENT_KERNEL);

@@ -7,7 +7,7 @@
  * sonde.profile(activities=[.., CUDA]) opens it. docs/GPU.md says what is recorded.
  *
  *   kernels, copies, fills, CUPTI's overhead: events DEVICE, with what is constant as WORK and QUEUE
- *   calls of the runtime, launches of the driver: ranges with the attribute API
+ *   calls of the runtime, launches of the driver: ranges with the attribute API; not with `light`
  *   the devices: facts; what was read, dropped and could not be placed: the tally GPU
  *   NVTX: ranges and marks, where NVTX_INJECTION64_PATH names this library
  *
@@ -27,12 +27,13 @@ struct sonde_cuda_options {
     size_t      struct_size; /* sizeof(struct sonde_cuda_options) */
     const char *cupti;       /* where a libcupti is, if the process has none loaded; or NULL */
     bool        share;       /* no other profiler records now: its callbacks may be in the way */
+    bool        light;       /* works alone, without the calls that ask for them */
 };
 
 /*
  * 0; or -1 with one line in sonde_cuda_error(), which the trace says too. 1: works are recorded,
  * but not the calls that ask for them, since another profiler has CUPTI's callbacks; said there
- * too. Starts may be nested: the last stop ends it.
+ * too. Starts may be nested: the first decides whether calls are recorded, the last stop ends it.
  */
 SONDE_API int sonde_cuda_start(const struct sonde_cuda_options *options);
 

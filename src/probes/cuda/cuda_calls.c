@@ -13,7 +13,7 @@
 enum { BEGUN = 1 << 16, CONTEXTS = 64 };
 
 static struct cupti_subscriber *subscriber;
-static atomic_bool              is_on;
+static atomic_bool              is_on, is_asked;
 
 /* ------------------------------------------------------------------------ names */
 
@@ -79,6 +79,11 @@ bool snd_calls_are_on(void)
     return atomic_load_explicit(&is_on, memory_order_relaxed);
 }
 
+bool snd_calls_are_asked(void)
+{
+    return atomic_load_explicit(&is_asked, memory_order_relaxed);
+}
+
 uint64_t snd_calls_first(uint32_t epoch)
 {
     return atomic_load(&first_epoch) == epoch ? atomic_load(&first_ticks) : UINT64_MAX;
@@ -134,13 +139,38 @@ static void forget_context(void *context)
     }
 }
 
+/*
+ * Contexts that no callback tells of, since they were made before the start: those that CUDA's runtime uses, one of
+ * each device. Not at the start: the driver may have called it before it is ready itself.
+ */
+static void note_primary_contexts(void)
+{
+    int      count = 0, device, is_active;
+    unsigned flags;
+    void    *context;
+
+    if (!snd_driver.cuDeviceGetCount || !snd_driver.cuDeviceGet ||
+        !snd_driver.cuDevicePrimaryCtxGetState || !snd_driver.cuDevicePrimaryCtxRetain ||
+        !snd_driver.cuDevicePrimaryCtxRelease_v2 || snd_driver.cuDeviceGetCount(&count) != 0)
+        return;
+    for (int i = 0; i < count; i++)
+        if (snd_driver.cuDeviceGet(&device, i) == 0 &&
+            snd_driver.cuDevicePrimaryCtxGetState(device, &flags, &is_active) == 0 && is_active &&
+            snd_driver.cuDevicePrimaryCtxRetain(&context, device) == 0) {
+            note_context(context);
+            snd_driver.cuDevicePrimaryCtxRelease_v2(device);
+        }
+}
+
 void snd_calls_wait_for_devices(void)
 {
     if (!snd_driver.cuCtxPushCurrent_v2 || !snd_driver.cuCtxPopCurrent_v2 ||
         !snd_driver.cuCtxSynchronize)
         return;
-    if (!snd_calls_are_on())
+    if (!snd_calls_are_on()) {
         snd_driver.cuCtxSynchronize(); /* of the calling thread */
+        note_primary_contexts();
+    }
     for (size_t i = 0; i < CONTEXTS; i++) {
         void *context = atomic_load(&contexts[i]), *popped;
         if (context && snd_driver.cuCtxPushCurrent_v2(context) == 0) {
@@ -184,8 +214,11 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 
     (void)user;
     if (domain == CUPTI_RESOURCE) {
+        void *context = ((const struct cupti_resource_data *)data)->context;
         if (id == CUPTI_CONTEXT_DESTROY_STARTING)
-            forget_context(((const struct cupti_resource_data *)data)->context);
+            forget_context(context);
+        else if (id == CUPTI_CONTEXT_CREATED)
+            note_context(context);
     } else if (call->site == CUPTI_ENTER) {
         *call->data = 0;
         if (epoch != 0 && atomic_load_explicit(&is_on, memory_order_relaxed) &&
@@ -210,7 +243,7 @@ static const struct listed {
 #undef SND_CUDA_CALL
 };
 
-static uint32_t enable(uint32_t on)
+static uint32_t enable_calls(uint32_t on)
 {
     uint32_t result = snd_cupti.EnableDomain(on, subscriber, CUPTI_RUNTIME_API);
 
@@ -221,12 +254,24 @@ static uint32_t enable(uint32_t on)
         if (!is_driver && !listed[i].is_recorded && on)
             snd_cupti.EnableCallback(0, subscriber, CUPTI_RUNTIME_API, listed[i].number);
     }
+    return result;
+}
+
+/* Calls say themselves in which context they are; without them it is told when one comes to be. */
+static uint32_t enable(uint32_t on)
+{
+    bool     calls = snd_calls_are_asked();
+    uint32_t result = calls ? enable_calls(on)
+                            : snd_cupti.EnableCallback(on, subscriber, CUPTI_RESOURCE,
+                                                       CUPTI_CONTEXT_CREATED);
+
     snd_cupti.EnableCallback(on, subscriber, CUPTI_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
     return result;
 }
 
-uint32_t snd_calls_on(void)
+uint32_t snd_calls_on(bool are_asked)
 {
+    atomic_store(&is_asked, are_asked);
     uint32_t result = subscriber ? CUPTI_OK : snd_cupti.Subscribe(&subscriber, on_call, NULL);
 
     if (result != CUPTI_OK) {
@@ -234,7 +279,7 @@ uint32_t snd_calls_on(void)
         return result;
     }
     result = enable(1);
-    atomic_store(&is_on, result == CUPTI_OK);
+    atomic_store(&is_on, are_asked && result == CUPTI_OK);
     if (result != CUPTI_OK)
         snd_calls_off();
     return result;

@@ -17,8 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* CUPTI's result, 0 for success. */
-uint32_t snd_calls_on(void);
+/*
+ * CUPTI's result, 0 for success. Not `are_asked`: calls are not recorded, and CUPTI is not told to report them; which
+ * contexts there are is known all the same, to wait for their work.
+ */
+uint32_t snd_calls_on(bool are_asked);
 void     snd_calls_off(void);
 
 enum snd_call_seen {
@@ -29,8 +32,9 @@ enum snd_call_seen {
 /* When the call with this correlation began, in ticks. */
 enum snd_call_seen snd_call_began(uint32_t correlation, uint64_t *ticks);
 
-/* Whether calls are recorded at all. */
+/* Whether calls are recorded at all; and whether they were to be. */
 bool snd_calls_are_on(void);
+bool snd_calls_are_asked(void);
 
 /* When the first call of this epoch began, in ticks; UINT64_MAX: there was none yet. */
 uint64_t snd_calls_first(uint32_t epoch);

@@ -8,6 +8,7 @@
 
 #include "base/count_of.h"
 #include "format/layout.h"
+#include "probes/cuda/cuda_calls.h"
 #include "probes/cuda/library.h"
 #include "sonde/record.h"
 
@@ -104,6 +105,8 @@ static void write_versions(void)
     if (runtime_version)
         add_number(&members, SND_FIELD_CUDA_RUNTIME_VERSION, (uint64_t)runtime_version);
     add_number(&members, SND_FIELD_CUDA_CUPTI_VERSION, snd_cupti_version());
+    if (!snd_calls_are_asked())
+        add_text(&members, SND_FIELD_CUDA_LEVEL, "light");
     sonde_fact(SND_FACT_OF_CUDA, 0, 0, members.all, members.count);
 }
 

@@ -26,6 +26,7 @@ static pid_t           owner; /* the process that started: CUDA is not to be use
 static atomic_bool     has_ended;
 static uint64_t        first_buffers; /* snd_works_buffers() at the start */
 static uint64_t        flushed_call;  /* snd_calls_latest() when all was last waited for */
+static bool            is_shared;     /* another profiler has CUPTI's callbacks */
 static char            error_text[512], description[512];
 
 /* ------------------------------------------------------------------------ flush */
@@ -121,11 +122,12 @@ static uint32_t enable_kinds(void)
 }
 
 /* Callbacks first: they fail if another tool uses CUPTI, before its buffers are touched. */
-static uint32_t turn_on(bool share)
+static uint32_t turn_on(const struct sonde_cuda_options *options)
 {
-    uint32_t result = snd_calls_on();
+    uint32_t result = snd_calls_on(!options->light);
 
-    if (result != CUPTI_OK && !(share && result == CUPTI_E_MULTIPLE_SUBSCRIBERS))
+    is_shared = options->share && result == CUPTI_E_MULTIPLE_SUBSCRIBERS;
+    if (result != CUPTI_OK && !is_shared)
         return result;
     snd_works_begin();
     result = enable_kinds();
@@ -140,7 +142,7 @@ static uint32_t turn_on(bool share)
 /* Notes in the trace if CUPTI handed over nothing, which happens beside another profiler. */
 static void note_nothing(void)
 {
-    if (!snd_calls_are_on() && snd_works_buffers() == first_buffers)
+    if (is_shared && snd_works_buffers() == first_buffers)
         snd_devices_write_absent(
             "CUPTI, whose callbacks another profiler of this process has, handed "
             "over no GPU work; use a process that has not used it");
@@ -171,20 +173,20 @@ static int start(const struct sonde_cuda_options *options)
         snprintf(error_text, sizeof error_text, "GPU work is not recorded: %s", why);
         return fail();
     }
-    uint32_t result = turn_on(options->share);
+    uint32_t result = turn_on(options);
     if (result != CUPTI_OK) {
         snd_cupti_explain(result, why, sizeof why);
         snprintf(error_text, sizeof error_text, "GPU work is not recorded: %s", why);
         return fail();
     }
-    snprintf(description, sizeof description, "{\"cupti\": \"%s\", \"version\": %u}",
-             snd_cupti_path(), snd_cupti_version());
+    snprintf(description, sizeof description, "{\"cupti\": \"%s\", \"version\": %u, \"calls\": %s}",
+             snd_cupti_path(), snd_cupti_version(), snd_calls_are_on() ? "true" : "false");
     owner = getpid();
     first_buffers = snd_works_buffers();
     users = 1;
     watch_process();
     snd_flusher_start();
-    if (snd_calls_are_on())
+    if (!is_shared || options->light)
         return 0;
     snprintf(
         error_text, sizeof error_text,

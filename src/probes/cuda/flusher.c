@@ -34,9 +34,11 @@ static void *flush_now_and_then(void *unused)
         until.tv_nsec += FLUSH_PERIOD_MS * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
-        int waited = pthread_cond_timedwait(&flusher.end, &flusher.lock, &until);
-        if (waited == ETIMEDOUT && !flusher.is_ending && snd_calls_latest() != call) {
-            call = snd_calls_latest();
+        int      waited = pthread_cond_timedwait(&flusher.end, &flusher.lock, &until);
+        uint64_t latest = snd_calls_latest();
+        bool     may_have_work = latest != call || !snd_calls_are_on();
+        if (waited == ETIMEDOUT && !flusher.is_ending && may_have_work) {
+            call = latest;
             pthread_mutex_unlock(&flusher.lock);
             snd_cupti.ActivityFlushAll(0);
             pthread_mutex_lock(&flusher.lock);

@@ -14,16 +14,19 @@
 #include "probes/cuda/cupti.h"
 
 /* Functions of libcuda.so.1 by which we ask of devices and wait for them. CUresult 0 is success. */
-#define CUDA_FUNCTIONS(CUDA_CALL)                    \
-    CUDA_CALL(cuDriverGetVersion, int *)             \
-    CUDA_CALL(cuDeviceGetCount, int *)               \
-    CUDA_CALL(cuDeviceGet, int *, int)               \
-    CUDA_CALL(cuDeviceGetName, char *, int, int)     \
-    CUDA_CALL(cuDeviceTotalMem_v2, size_t *, int)    \
-    CUDA_CALL(cuDeviceGetAttribute, int *, int, int) \
-    CUDA_CALL(cuCtxGetCurrent, void **)              \
-    CUDA_CALL(cuCtxPushCurrent_v2, void *)           \
-    CUDA_CALL(cuCtxPopCurrent_v2, void **)           \
+#define CUDA_FUNCTIONS(CUDA_CALL)                                 \
+    CUDA_CALL(cuDriverGetVersion, int *)                          \
+    CUDA_CALL(cuDeviceGetCount, int *)                            \
+    CUDA_CALL(cuDeviceGet, int *, int)                            \
+    CUDA_CALL(cuDeviceGetName, char *, int, int)                  \
+    CUDA_CALL(cuDeviceTotalMem_v2, size_t *, int)                 \
+    CUDA_CALL(cuDeviceGetAttribute, int *, int, int)              \
+    CUDA_CALL(cuDevicePrimaryCtxGetState, int, unsigned *, int *) \
+    CUDA_CALL(cuDevicePrimaryCtxRetain, void **, int)             \
+    CUDA_CALL(cuDevicePrimaryCtxRelease_v2, int)                  \
+    CUDA_CALL(cuCtxGetCurrent, void **)                           \
+    CUDA_CALL(cuCtxPushCurrent_v2, void *)                        \
+    CUDA_CALL(cuCtxPopCurrent_v2, void **)                        \
     CUDA_CALL(cuCtxSynchronize, void)
 struct cuda_driver {
 #define CUDA_MEMBER(name, ...) int (*name)(__VA_ARGS__);

@@ -123,7 +123,8 @@ static void record_run(const struct times *times, uint32_t work)
     if (run.start < first_ticks)
         return;
     run.queue = snd_queue_id(times->device, times->context, times->stream);
-    check_call(&run);
+    if (snd_calls_are_asked())
+        check_call(&run);
     sonde_device_run(&run);
     count(SND_GPU_RECORDS, 1);
 }
@@ -245,6 +246,16 @@ static void renew(uint32_t epoch)
     snd_devices_write();
 }
 
+/* Without calls it is not known what was launched when: then it is what began on the GPU since. */
+static uint64_t find_first(void)
+{
+    uint64_t since = sonde_marking_since();
+
+    if (snd_calls_are_on())
+        return snd_calls_first(tally_epoch);
+    return since > began_ticks ? since : began_ticks;
+}
+
 static void read_buffer(uint8_t *buffer, size_t valid, const struct snd_gpuclock_pair *pair)
 {
     uint8_t *record = NULL;
@@ -253,7 +264,7 @@ static void read_buffer(uint8_t *buffer, size_t valid, const struct snd_gpuclock
     if (pair)
         snd_gpuclock_add(pair);
     renew(sonde_epoch());
-    first_ticks = snd_calls_are_on() ? snd_calls_first(tally_epoch) : began_ticks;
+    first_ticks = find_first();
     while (snd_cupti.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_OK)
         read_record(record);
     count(SND_GPU_BUFFERS, 1);

@@ -43,19 +43,19 @@ static int open_probe(PyObject *(*error_class)(void), const char *path)
 
 PyObject *snd_py_cuda_start(PyObject *(*error_class)(void), PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "library", "cupti", "share", NULL };
+    static char *names[] = { "library", "cupti", "share", "light", NULL };
     PyObject    *path = NULL;
     const char  *cupti = NULL;
-    int          share = 0, result = -1;
+    int          share = 0, light = 0, result = -1;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zp:cuda_start", names, PyUnicode_FSConverter,
-                                     &path, &cupti, &share))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpp:cuda_start", names,
+                                     PyUnicode_FSConverter, &path, &cupti, &share, &light))
         return NULL;
     int opened = open_probe(error_class, PyBytes_AsString(path));
     Py_DECREF(path);
     if (!opened)
         return NULL;
-    struct sonde_cuda_options options = { sizeof options, cupti, share != 0 };
+    struct sonde_cuda_options options = { sizeof options, cupti, share != 0, light != 0 };
     Py_BEGIN_ALLOW_THREADS
     result = probe.start(&options);
     Py_END_ALLOW_THREADS

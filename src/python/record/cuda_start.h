@@ -12,7 +12,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* cuda_start(library, cupti=None, share=False) -> str: "" or what is missing; raises error_class(). */
+/* cuda_start(library, cupti=None, share=False, light=False) -> str: "" or what is missing; raises error_class(). */
 PyObject *snd_py_cuda_start(PyObject *(*error_class)(void), PyObject *args, PyObject *kwargs);
 PyObject *snd_py_cuda_stop(PyObject *module, PyObject *unused);
 PyObject *snd_py_cuda_again(PyObject *module, PyObject *unused);

@@ -258,7 +258,8 @@ static PyMethodDef methods[] = {
       "torch_kernel(kernel, name) -> an object that is called as the kernel is, and is a range "
       "meanwhile; None: the probe has none" },
     { "cuda_start", METHOD(cuda_start), METH_VARARGS | METH_KEYWORDS,
-      "cuda_start(library, cupti=None, share=False) -> str: the GPUs' work from now on; what is "
+      "cuda_start(library, cupti=None, share=False, light=False) -> str: the GPUs' work from now "
+      "on; what is "
       "missing, or ''" },
     { "cuda_stop", METHOD(snd_py_cuda_stop), METH_NOARGS, NULL },
     { "cuda_again", METHOD(snd_py_cuda_again), METH_NOARGS,

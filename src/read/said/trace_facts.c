@@ -157,6 +157,24 @@ bool snd_gpus_are_recorded(const struct sonde_trace *trace)
     return are;
 }
 
+bool snd_gpu_is_light(const struct sonde_trace *trace, uint32_t process)
+{
+    const struct snd_fact *fact;
+
+    for (uint32_t at = 0; (fact = snd_fact_next(trace, process, SND_FACT_OF_CUDA, &at));)
+        if (snd_text_is(snd_fact_text(fact, SND_FIELD_CUDA_LEVEL), "light"))
+            return true;
+    return false;
+}
+
+bool snd_gpus_are_light(const struct sonde_trace *trace)
+{
+    for (uint32_t p = 0; p < trace->process_count; p++)
+        if (snd_gpu_is_light(trace, p))
+            return true;
+    return false;
+}
+
 static const struct snd_fact_value *find(const struct snd_fact *fact, unsigned field,
                                          enum snd_fact_type type)
 {

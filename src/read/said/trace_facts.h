@@ -47,6 +47,10 @@ const struct snd_fact *snd_fact_next(const struct sonde_trace *trace, uint32_t p
 /* Whether what a GPU does was recorded in any process, even if it did nothing: torch's use_device is "cuda" then. */
 bool snd_gpus_are_recorded(const struct sonde_trace *trace);
 
+/* Whether this process, or any, recorded its GPUs without CUDA's calls, as it was asked to (--gpu=light). */
+bool snd_gpu_is_light(const struct sonde_trace *trace, uint32_t process);
+bool snd_gpus_are_light(const struct sonde_trace *trace);
+
 /* The last value of a field; `otherwise`, or an empty text, if the fact does not have it. */
 int64_t           snd_fact_number(const struct snd_fact *fact, unsigned field, int64_t otherwise);
 double            snd_fact_real(const struct snd_fact *fact, unsigned field, double otherwise);

@@ -7,6 +7,7 @@
 #include "format/fields.h"
 #include "model/gpu/gpu.h"
 #include "model/torch_stacks.h"
+#include "read/said/trace_facts.h"
 #include "view/gpu/gpu_names.h"
 #include "view/render/view.h"
 
@@ -47,7 +48,8 @@ enum {
     COLUMN_SHARE = 3,
     COLUMN_TIME,
     COLUMN_DRAINED = 7,
-    COLUMN_CALL = 9,
+    COLUMN_PLACE,
+    COLUMN_CALL,
     COLUMN_MODULE,
     COLUMN_LINE
 };
@@ -107,7 +109,7 @@ static const struct snd_column gap_columns[] = {
     { "next", "Next work", SND_TEXT, SND_FIT_NAME },
     { "launched_by", "Launched by", SND_TEXT, SND_FIT_CONTENT },
 };
-enum { GAP_DRAINED = 5, GAP_CALL = 7, GAP_MODULE, GAP_LINE };
+enum { GAP_DRAINED = 5, GAP_PLACE, GAP_CALL, GAP_MODULE, GAP_LINE, GAP_NEXT, GAP_LAUNCHED };
 static const char *const gap_spare[] = { "Drained",     "Module", "Call", "Next work",
                                          "Launched by", "Device", NULL };
 
@@ -302,8 +304,14 @@ SND_VIEW_BUILD(snd_view_gpu)
     snd_hide_empty(devices, DEVICE_NAME, DEVICE_NAME);
     snd_hide_empty(gaps, GAP_CALL, GAP_LINE);
     snd_hide_empty(&doc->rows, COLUMN_CALL, COLUMN_LINE);
+    if (snd_gpus_are_light(trace)) {
+        snd_hide_empty(gaps, GAP_PLACE, GAP_LAUNCHED);
+        snd_hide_empty(&doc->rows, COLUMN_PLACE, COLUMN_LINE);
+    }
     if (g->device_count > 0) {
-        doc->rows_title = "Why no kernel ran";
+        doc->rows_title = snd_gpus_are_light(trace)
+                              ? "When no kernel ran; why is not known without CUDA's calls"
+                              : "Why no kernel ran";
         doc->empty = "A kernel ran from the first to the last moment of each GPU's span.";
     } else {
         doc->empty = snd_gpu_empty(doc);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "model/network/roof.h"
+#include "read/said/trace_facts.h"
 #include "view/render/view.h"
 
 static const struct snd_column columns[] = {
@@ -89,7 +90,13 @@ SND_VIEW_BUILD(snd_view_roofline)
     enum sonde_status st = sonde_averages_new(trace, &asked, &averages, err);
     if (st != SONDE_OK)
         return st;
-    for (size_t i = 0; i < sonde_averages_count(averages); i++) {
+    bool is_light =
+        snd_gpus_are_light(trace); /* an operator of a GPU cannot be told from the processor's */
+    if (is_light)
+        doc->empty = "Which operators ran on a GPU, and for how long, is not in the trace: it was "
+                     "recorded with "
+                     "--gpu=light.";
+    for (size_t i = 0; !is_light && i < sonde_averages_count(averages); i++) {
         const struct sonde_average *row = sonde_averages_row(averages, i);
         if (!row) {
             doc->rows.failed = true;

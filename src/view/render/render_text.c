@@ -8,6 +8,7 @@
 #include "base/text/plural.h"
 #include "base/text/utf8.h"
 #include "read/file/scale.h"
+#include "read/said/trace_facts.h"
 #include "view/render/text_page.h"
 
 #define BOLD "\033[1m"
@@ -289,6 +290,15 @@ static void put_ledger_note(const struct snd_doc *doc, const struct sonde_report
     snd_out_text(out, options->colour ? PLAIN "\n" : "\n");
 }
 
+/* Zeros and gaps that are no finding: whoever recorded asked for less, and another may read it. */
+static void put_light_note(const struct snd_doc *doc, struct snd_out *out)
+{
+    if (doc->trace && strcmp(doc->view, "ledger") != 0 && snd_gpus_are_light(doc->trace))
+        snd_out_text(out,
+                     "GPU work was recorded without CUDA's calls (--gpu=light): which operator "
+                     "asked for it, and why a GPU was idle, is not known\n");
+}
+
 static void put_title(const char *title, struct snd_out *out)
 {
     if (title)
@@ -325,6 +335,7 @@ void snd_render_text(const struct snd_doc *doc, const struct sonde_report_option
 
     if (doc->text) {
         doc->text(doc, options, out);
+        put_light_note(doc, out);
         put_ledger_note(doc, options, out);
         return;
     }
@@ -344,5 +355,6 @@ void snd_render_text(const struct snd_doc *doc, const struct sonde_report_option
         snd_out_text(out, doc->empty);
         snd_out_text(out, "\n");
     }
+    put_light_note(doc, out);
     put_ledger_note(doc, options, out);
 }
