@@ -45,6 +45,14 @@ static void put_line(const struct sonde_trace *trace, uint32_t process, const st
     put_frame_at(trace, process, f, f->line ? f->line : f->first_line, text);
 }
 
+bool snd_frame_is_c(const struct sonde_frame *frame)
+{
+    static const char begin[] = "<built-in ";
+
+    return frame->file.length == 0 && frame->function.length >= sizeof begin &&
+           memcmp(frame->function.bytes, begin, sizeof begin - 1) == 0;
+}
+
 typedef void put_function(const struct sonde_trace *trace, uint32_t process,
                           const struct sonde_frame *f, struct sonde_buffer *text);
 
@@ -81,6 +89,11 @@ size_t snd_stack_lines(const struct sonde_trace *trace, uint32_t process, uint32
 bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                    struct sonde_buffer *text)
 {
+    struct sonde_frame frame;
+    uint32_t           outer = id;
+
+    while (snd_stack_next(trace, process, &outer, &frame) && snd_frame_is_c(&frame))
+        id = outer;
     return snd_stack_lines(trace, process, id, 1, text) > 0;
 }
 

@@ -22,7 +22,10 @@ size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_
 size_t snd_stack_lines(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
                        struct sonde_buffer *text);
 
-/* The innermost of them; returns false for a stack without a frame to show. */
+/* Whether a frame is a call of a function in C: in an operator's stack it has a name alone. */
+bool snd_frame_is_c(const struct sonde_frame *frame);
+
+/* The innermost of them that has a line; returns false for a stack without a frame to show. */
 bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                    struct sonde_buffer *text);
 

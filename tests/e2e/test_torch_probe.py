@@ -412,7 +412,7 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize("form", ["together", "apart"])
 def test_stacks_are_torch_s(tmp_path, form):
-    """Every Python frame that torch shows with verbose stacks; built-ins are no frames."""
+    """Every Python frame that torch shows with verbose stacks; functions in C are seen with Python's calls: test_torch_stacks."""
     from torch._C._profiler import _ExperimentalConfig
     from torch.profiler.python_tracer import _prefix_regex
     net, x = Net(), torch.randn(2, 4)

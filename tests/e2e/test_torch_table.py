@@ -195,7 +195,7 @@ def test_stacks_and_flops_are_under_their_own_headers(recorded):
     flops = next(n for n, name in enumerate(names) if "FLOPs" in name)
     source = names.index("Source Location")
     assert float(values[flops]) > 0
-    assert ".py" in values[source] or ":" in values[source]
+    assert values[source].startswith("<built-in method conv2d")  # the function in C that was called, as torch has it
 
 
 def test_top_level_with_stacks(recorded):

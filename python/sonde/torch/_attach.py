@@ -3,7 +3,7 @@
 import json
 import sys
 
-from .. import _record, _recording
+from .. import _python, _record, _recording
 from . import _compiled as _generated, _cuda, _distributed
 from ._probe import library
 
@@ -94,7 +94,8 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
     if stacks:
         notes[keys["PYTHON_PREFIXES"]] = json.dumps(_prefixes())
     share = _compiled is None and not _cuda.torch_records()
-    _record.torch_start(library(), flags, _module_function(torch), notes)
+    _record.torch_start(library(), flags, _module_function(torch), notes,
+                        _python.functions_c_calls() if stacks else None)
     if _compiled is None:
         _compiled = _CompiledRanges()
         _compiled.put_on()

@@ -36,7 +36,8 @@ _UNITY = "probes/torch/unity.cpp"  # includes all the others
 _SOURCES = (_UNITY, "probes/torch/shim.cpp", "probes/torch/shim.h",
             *(f"probes/torch/{unit}.{kind}" for unit in _UNITS for kind in ("cpp", "h")),
             "hook/slots.h", "pystack/interpreter/py_layout.h", "pystack/interpreter/py_layouts.def",
-            "pystack/interpreter/pyframes.h", "pystack/interpreter/range_depth.h", "format/known.h", "format/known.def", "format/limits.h",
+            "pystack/interpreter/pyframes.h", "pystack/interpreter/range_depth.h", "pystack/interpreter/c_calls.h",
+            "format/known.h", "format/known.def", "format/limits.h",
             "format/metadata.h", "format/metadata.def",
             "sonde/record.h", "sonde/dtypes.h", "sonde/probe.h", "sonde/lane.h", "sonde/error.h")
 _PROBES = os.path.join(_PACKAGE, "_probes")

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "model/torch_stacks.h"
 #include "read/said/trace_facts.h"
 #include "read/said/trace_metadata.h"
 
@@ -117,13 +118,26 @@ static bool is_left_out(const struct snd_process *p, const struct sonde_trace *t
            memcmp(frame.function.bytes, text, sizeof text - 1) == 0;
 }
 
+/* Of functions in C there may be more than frames. */
+static bool is_c(const struct snd_process *p, const struct sonde_trace *trace, uint32_t i)
+{
+    struct sonde_frame frame;
+
+    return sonde_trace_frame(trace, (uint32_t)(p - trace->processes), p->tables.stacks[i].frame,
+                             &frame) &&
+           snd_frame_is_c(&frame);
+}
+
 /* Whether a stack has all Python frames that are recorded of one, below SND_FRAMES_LEFT_OUT. */
 static bool is_deep(const struct sonde_trace *trace, const struct snd_process *p, uint32_t i)
 {
     uint32_t depth = 0;
 
-    for (; p->tables.stacks[i].parent != 0 && depth <= SND_PYTHON_FRAMES_MAX; depth++)
-        i = p->tables.stacks[i].parent;
+    if (is_c(p, trace, i)) /* the stack without it is one */
+        return false;
+    for (; p->tables.stacks[i].parent != 0 && depth <= SND_PYTHON_FRAMES_MAX;
+         i = p->tables.stacks[i].parent)
+        depth += !is_c(p, trace, i);
     return depth == SND_PYTHON_FRAMES_MAX && is_left_out(p, trace, i);
 }
 

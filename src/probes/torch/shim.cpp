@@ -280,6 +280,7 @@ void set_settings(const sonde_torch_options *options, uint32_t flags)
     std::lock_guard<std::mutex> guard(shared);
 
     settings.flags = flags;
+    settings.c_calls = options->c_calls;
     settings.notes.clear();
     for (const char *const *note = options->notes; note && note[0] && note[1]; note += 2)
         settings.notes.emplace_back(note[0], note[1]);

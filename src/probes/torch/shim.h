@@ -17,7 +17,8 @@
  *             is row-major; ARGUMENTS, the JSON list that torch calls "Concrete Inputs", absent if
  *             all are "".
  *   MEMORY    alloc and free of every thread, CPU and CUDA; a free of CPU memory has no size.
- *   STACKS    STACK: Python frames. A module's own call is the frame "nn.Module: Class_n".
+ *   STACKS    STACK: Python frames. A module's own call is the frame "nn.Module: Class_n". Where Python's calls are
+ *             events, the functions in C that are open too, which are frames without a file.
  *   MODULES   MODULE: "Net.layer1.0.conv", the class of the outermost module and the names on
  *             the way in. Metadata "module Net.layer1.0.conv": its class and parameters, as JSON.
  *             MODULE_CALL and MODULE_RETURN where a module's call begins and ends. In compiled code
@@ -37,6 +38,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "pystack/interpreter/c_calls.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -67,6 +70,8 @@ struct sonde_torch_options {
     uint32_t flags;
     void    *module_function; /* torch.nn.Module.__call__, a PyFunctionObject, or NULL. Keeps it */
     const char *const *notes; /* key, value, .., NULL: metadata of each trace file. Copied */
+    /* STACKS: functions in C that are between the frames, and innermost. Kept; NULL: not known */
+    const struct snd_c_calls *c_calls;
 };
 
 /* 0; or -1 with one line in sonde_torch_error(). Started twice: the second one's options hold. */

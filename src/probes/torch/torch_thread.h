@@ -141,6 +141,7 @@ struct Settings {
     uint32_t                                         flags = 0;
     std::vector<std::pair<std::string, std::string>> notes;
     void                                            *module_code = nullptr;
+    const snd_c_calls                               *c_calls = nullptr;
 };
 extern Settings              settings;
 extern std::mutex            control; /* of start and stop */

@@ -97,13 +97,21 @@ static void free_notes(char **notes)
 
 PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "library", "flags", "module_function", "notes", NULL };
-    PyObject    *path = NULL, *function = Py_None, *notes = Py_None;
+    static char *names[] = { "library", "flags", "module_function", "notes", "c_calls", NULL };
+    PyObject    *path = NULL, *function = Py_None, *notes = Py_None, *capsule = Py_None;
     unsigned     flags = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&I|OO:torch_start", names,
-                                     PyUnicode_FSConverter, &path, &flags, &function, &notes))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&I|OOO:torch_start", names,
+                                     PyUnicode_FSConverter, &path, &flags, &function, &notes,
+                                     &capsule))
         return NULL;
+    const struct snd_c_calls *c_calls = capsule == Py_None
+                                            ? NULL
+                                            : PyCapsule_GetPointer(capsule, SND_C_CALLS_CAPSULE);
+    if (!c_calls && PyErr_Occurred()) {
+        Py_DECREF(path);
+        return NULL;
+    }
     int opened = open_probe(error_class, PyBytes_AsString(path));
     Py_DECREF(path);
     char **list = opened ? copy_notes(notes) : NULL;
@@ -114,6 +122,7 @@ PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyO
         .flags = flags,
         .module_function = function == Py_None ? NULL : (void *)function,
         .notes = (const char *const *)list,
+        .c_calls = c_calls,
     };
     int result = probe.start(&options);
     free_notes(list);

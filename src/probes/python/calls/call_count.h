@@ -29,6 +29,7 @@
 #include "base/data/map.h"
 #include "base/hints.h"
 #include "format/layout.h"
+#include "pystack/interpreter/c_calls.h"
 
 struct snd_calls_edge {
     uint64_t *words; /* in the trace; or snd_calls_unused_words_, while nothing records */
@@ -54,6 +55,9 @@ struct snd_calls_entry {
     uint32_t               id;                        /* as an event of the timeline */
     uint8_t                calls;                     /* 1, or 0: a resumption */
     bool                   outermost, edge_outermost; /* of its function, its edge */
+    /* Where calls are events: of a function in C (call_c.c), and of all those that are open. */
+    struct snd_c_call c;
+    uint64_t          c_known;
 };
 
 struct snd_calls_thread {
@@ -197,6 +201,9 @@ bool snd_calls_push_event_(struct snd_calls_thread *t, uint32_t function, const 
                            bool resumed);
 void snd_calls_write_event_(struct snd_calls_thread *t, const struct snd_calls_entry *entry,
                             uint64_t now);
+/* The innermost call is of a function in C. Once a call is pushed: in the thread's own recording. */
+void snd_calls_set_c_(struct snd_calls_thread *t, const void *caller);
+void snd_calls_renew_c_(struct snd_calls_thread *t);
 /* Unwinds to the entry of `key`, if there is one; no return was seen of the entries above it. */
 bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key);
 
@@ -307,6 +314,18 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
         return snd_calls_enter_more_(t, function, key, resumed);
     return snd_calls_push_(t, function, key, resumed, false);
 }
+
+/* The call of a function in C begins. `caller`: the Python frame that calls it. */
+static inline void snd_calls_enter_c(struct snd_calls_thread *t, uint32_t function, const void *key,
+                                     const void *caller)
+{
+    if (snd_calls_enter(t, function, key, false) &&
+        SND_UNLIKELY(snd_calls.mode == SND_CALLS_EVENTS))
+        snd_calls_set_c_(t, caller);
+}
+
+/* The open ones of the calling thread, where calls are events. */
+extern const struct snd_c_calls snd_calls_c;
 
 /* The innermost call ends, or is suspended. */
 static inline void snd_calls_leave(struct snd_calls_thread *t)

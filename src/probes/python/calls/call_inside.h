@@ -6,6 +6,7 @@
  *     call_functions.c   functions: their numbers, and their ids in the recording
  *     call_edges.c       edges (caller, callee), and their words in the trace
  *     call_counters.c    counters of the thread for each function
+ *     call_c.c           the calls of functions in C that are open, for the torch probe
  *     call_stack.c       one stack: calls pushed and popped, as counts, ranges or events
  *     call_sessions.c    sessions that count for themselves
  *     call_awaits.c      how long coroutines are suspended

@@ -37,6 +37,8 @@ void snd_calls_renew_(struct snd_calls_thread *t)
         entry->start = now;
         entry->inner = 0;
     }
+    if (snd_calls.mode == SND_CALLS_EVENTS)
+        snd_calls_renew_c_(t);
     if (snd_calls.mode == SND_CALLS_COUNTERS)
         snd_calls_counters_renew_(t);
 }
@@ -79,6 +81,8 @@ bool snd_calls_push_event_(struct snd_calls_thread *t, uint32_t function, const 
     entry->function = function;
     entry->calls = !resumed;
     entry->id = ++snd_calls.ids;
+    entry->c.caller = NULL;
+    entry->c_known = entry[-1].c_known;
     entry->start = sonde_clock();
     return true;
 }

@@ -93,6 +93,12 @@ static PyMethodDef *method_called(PyObject *const *args)
     return method && snd_py_number((PyCodeObject *)args[0]) != 0 ? method : NULL;
 }
 
+/* What a function in C is called for; NULL: it is no method. */
+static PyObject *self_of(PyObject *const *args)
+{
+    return PyCFunction_Check(args[2]) ? ((PyCFunctionObject *)args[2])->m_self : args[3];
+}
+
 static PyObject *on_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
     PyMethodDef             *method = method_called(args);
@@ -102,9 +108,9 @@ static PyObject *on_call(PyObject *self, PyObject *const *args, size_t count, Py
     (void)count;
     (void)names;
     if (t) {
-        uint32_t number = snd_py_builtin_number(method, args[2]);
+        uint32_t number = snd_py_builtin_number(method, args[2], self_of(args));
         if (number != 0)
-            snd_calls_enter(t, number, method, false);
+            snd_calls_enter_c(t, number, method, snd_py_frame_running());
     }
     Py_RETURN_NONE;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/data/hash.h"
 #include "base/data/map.h"
 #include "base/hints.h"
 
@@ -99,9 +100,24 @@ uint32_t snd_py_number_slow(PyCodeObject *code)
 static struct {
     PyMethodDef *method;
     const char  *name;
-    uint32_t     number;
+    const char  *type; /* the name of the type that it is called for; NULL: none, or as cProfile */
+    char *type_copy;   /* owned: a type of the program's may be gone, and another's name be there */
+    bool  as_torch;
+    uint32_t number;
 } builtins[BUILTINS_CACHED];
 static struct snd_map builtin_map;
+
+/*
+ * repr() of the function without the address of `self`, which would give one name to each call. What is
+ * called for a module is a function.
+ */
+static PyObject *describe_as_torch(PyMethodDef *method, PyObject *self)
+{
+    const char *type = self && !PyModule_Check(self) ? Py_TYPE(self)->tp_name : NULL;
+
+    return type ? PyUnicode_FromFormat("<built-in method %s of %s object>", method->ml_name, type)
+                : PyUnicode_FromFormat("<built-in function %s>", method->ml_name);
+}
 
 /* repr() of the method descriptor of `method`; NULL without an exception if it has none. */
 static PyObject *describe_descriptor(PyTypeObject *type, PyMethodDef *method)
@@ -141,13 +157,20 @@ static PyObject *describe_builtin(PyMethodDef *method, PyObject *callable)
                : PyUnicode_FromFormat("<built-in method %s>", method->ml_name);
 }
 
-static uint32_t number_builtin(PyMethodDef *method, PyObject *callable)
+static bool is_as_torch(void)
+{
+    return snd_calls.mode == SND_CALLS_EVENTS;
+}
+
+static uint32_t number_builtin(PyMethodDef *method, PyObject *callable, PyObject *self)
 {
     PyObject             *error[3], *owner = NULL;
-    struct snd_calls_name name = { .file = "~", .file_length = 1, .outside = true };
+    struct snd_calls_name name = { .file = is_as_torch() ? "" : "~", .outside = true };
 
+    name.file_length = strlen(name.file);
     PyErr_Fetch(&error[0], &error[1], &error[2]);
-    PyObject *text = describe_builtin(method, callable);
+    PyObject *text = is_as_torch() ? describe_as_torch(method, self)
+                                   : describe_builtin(method, callable);
     PyErr_Clear();
     name.name = text ? snd_py_bytes(text, &owner, &name.name_length) : method->ml_name;
     if (!text)
@@ -159,21 +182,44 @@ static uint32_t number_builtin(PyMethodDef *method, PyObject *callable)
     return number;
 }
 
-uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable)
+static bool is_cached(size_t at, const PyMethodDef *method, const char *type)
 {
-    size_t         at = ((uintptr_t)method >> 4 ^ (uintptr_t)method >> 13) % BUILTINS_CACHED;
-    struct snd_key key = { (uintptr_t)method, (uintptr_t)method->ml_name, 0 };
-    uint32_t       number;
+    return builtins[at].method == method && builtins[at].name == method->ml_name &&
+           builtins[at].type == type && builtins[at].as_torch == is_as_torch() &&
+           (!type || strcmp(builtins[at].type_copy, type) == 0);
+}
 
-    if (SND_LIKELY(builtins[at].method == method && builtins[at].name == method->ml_name))
+static void cache(size_t at, PyMethodDef *method, const char *type, uint32_t number)
+{
+    char *copy = type ? strdup(type) : NULL;
+
+    if (type && !copy)
+        return;
+    free(builtins[at].type_copy);
+    builtins[at].method = method;
+    builtins[at].name = method->ml_name;
+    builtins[at].type = type;
+    builtins[at].type_copy = copy;
+    builtins[at].as_torch = is_as_torch();
+    builtins[at].number = number;
+}
+
+uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable, PyObject *self)
+{
+    const char *type = is_as_torch() && self ? Py_TYPE(self)->tp_name : NULL;
+    size_t      at = ((uintptr_t)method >> 4 ^ (uintptr_t)method >> 13 ^ (uintptr_t)type >> 5) %
+                BUILTINS_CACHED;
+    uint32_t number;
+
+    if (SND_LIKELY(is_cached(at, method, type)))
         return builtins[at].number;
+    struct snd_key key = { (uintptr_t)method, (uintptr_t)method->ml_name,
+                           type ? snd_hash_bytes(type, strlen(type), 0).low | 1 : is_as_torch() };
     if (!snd_map_get(&builtin_map, key, &number)) {
-        number = number_builtin(method, callable);
+        number = number_builtin(method, callable, self);
         if (number == 0 || !snd_map_put(&builtin_map, key, number))
             return number;
     }
-    builtins[at].method = method;
-    builtins[at].name = method->ml_name;
-    builtins[at].number = number;
+    cache(at, method, type, number);
     return number;
 }

@@ -210,6 +210,14 @@ static PyObject *functions_owner(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
+/* For sonde._record's torch_start(), which hands them to the torch probe. */
+static PyObject *functions_c_calls(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyCapsule_New((void *)(uintptr_t)&snd_calls_c, SND_C_CALLS_CAPSULE, NULL);
+}
+
 PyMethodDef snd_py_functions_methods[] = {
     { "functions_start", SND_PY_METHOD(functions_start), METH_VARARGS | METH_KEYWORDS,
       "functions_start(package, library, builtins=True, traced=False, whole=False, "
@@ -232,5 +240,9 @@ PyMethodDef snd_py_functions_methods[] = {
       "several sessions'" },
     { "functions_describe", SND_PY_METHOD(functions_describe), METH_NOARGS,
       "functions_describe() -> dict: on, way, switched (why not the first way), unbalanced, lost" },
+    { "functions_c_calls", SND_PY_METHOD(functions_c_calls), METH_NOARGS,
+      "functions_c_calls() -> capsule: calls of functions in C that a thread is in, while calls "
+      "are "
+      "events" },
     { NULL, NULL, 0, NULL },
 };

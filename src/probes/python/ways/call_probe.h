@@ -101,7 +101,10 @@ struct snd_pyframe;
 uint32_t snd_py_module_number(const PyCodeObject *code, const struct snd_pyframe *frame);
 uint32_t snd_py_module_number_here(const PyCodeObject *code);
 
-/* Of a function in C; `callable`: PyCFunction or method descriptor. */
-uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable);
+/*
+ * Of a function in C; `callable`: PyCFunction, or a method descriptor that is called for `self`. Where calls are
+ * counted it has the name that cProfile gives it, as events of a torch profile torch's, without the address.
+ */
+uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable, PyObject *self);
 
 #endif

@@ -167,9 +167,9 @@ static void record(struct snd_calls_thread *t, snd_evalframe *frame, int what, P
         if (!state.builtins || !PyCFunction_Check(arg))
             break;
         method = ((PyCFunctionObject *)arg)->m_ml;
-        number = snd_py_builtin_number(method, arg);
+        number = snd_py_builtin_number(method, arg, ((PyCFunctionObject *)arg)->m_self);
         if (number != 0)
-            snd_calls_enter(t, number, method, false);
+            snd_calls_enter_c(t, number, method, frame);
         break;
     case PyTrace_C_RETURN:
     case PyTrace_C_EXCEPTION:

@@ -145,16 +145,40 @@ std::vector<PyObject *> open_modules(snd_pyframe *top)
 namespace
 {
 
+/* The open functions in C, innermost first, each with the frame that called it as an index of `frames`. */
+std::vector<std::pair<size_t, uint32_t>> open_c_calls(const std::vector<snd_pyframe *> &frames)
+{
+    std::vector<snd_c_call> calls(settings.c_calls ? SND_PYTHON_FRAMES_MAX : 0);
+    size_t count = calls.empty() ? 0 : settings.c_calls->list(calls.data(), calls.size());
+    std::vector<std::pair<size_t, uint32_t>> found;
+
+    for (size_t i = 0, from = 0; i < count; i++) {
+        size_t at = from;
+        while (at < frames.size() && frames[at] != calls[i].caller)
+            at++;
+        if (at == frames.size() ||
+            calls[i].frame == 0) /* its caller is among the frames left out */
+            continue;
+        found.emplace_back(at, calls[i].frame);
+        from = at;
+    }
+    return found;
+}
+
 NOINLINE uint32_t python_stack(Thread *thread, const std::vector<snd_pyframe *> &frames,
                                bool is_cut)
 {
+    auto                  calls = open_c_calls(frames);
     std::vector<uint32_t> lines = is_cut ? std::vector<uint32_t>() : open_lines(frames);
     uint32_t              stack = is_cut ? left_out_stack(thread) : 0;
 
-    for (size_t i = frames.size(), n = 0; i-- > 0; n++)
+    for (size_t i = frames.size(), n = 0; i-- > 0; n++) {
         stack = stack_id(thread, stack,
                          frame_id(thread, frames[i], module_of(frames[i]),
                                   n < lines.size() ? lines[n] : 0));
+        for (; !calls.empty() && calls.back().first == i; calls.pop_back())
+            stack = stack_id(thread, stack, calls.back().second);
+    }
     return stack;
 }
 

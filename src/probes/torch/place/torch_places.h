@@ -71,6 +71,8 @@ template <uint32_t FLAGS> inline const PlaceSlot *place_of(Thread *thread, snd_p
             hash = hash_text(scripted.path.data(), scripted.path.size(), hash);
     }
     if (FLAGS & SONDE_TORCH_STACKS) {
+        if (LIKELY(settings.c_calls != nullptr))
+            hash = stir(hash, settings.c_calls->known());
         scripted.stack = scripted_stack();
         if (UNLIKELY(!scripted.stack.empty()))
             hash = hash_scripted(scripted.stack, hash);
