@@ -10,7 +10,8 @@ of the best stretches, its spread that of the paired rounds, first to ninth deci
 machine that does other things meanwhile makes any wall clock's time longer. sonde attach is measured on a process
 that works without end: it is stopped (SIGSTOP) and continued in turn, half a second each, so that bare and sampled
 work lie side by side. Then what the sampler itself takes of a processor: its own clock over the wall's, in the best
-tenth of a second. A waking alone takes a part of it, which is measured in turn. Prints as bench/run does and puts its
+tenth of a second; and of how many samples the thread had to be interrupted for. Beside that stands the least that it could be:
+a waking alone, and what bench/sample_floor.c does, which asks the kernel for one stack as sonde does and nothing else. Prints as bench/run does and puts its
 figures into bench/results.json. Exit status: 1 if sonde's budget is missed.
 """
 import argparse
@@ -20,6 +21,7 @@ import glob
 import mmap
 import os
 import queue
+import resource
 import shutil
 import signal
 import subprocess
@@ -28,11 +30,12 @@ import tempfile
 import threading
 import time
 
-from figures import conclude, figure, ratio, say
+from figures import BUILD, build, conclude, figure, ratio, say
 from python_functions import fib
 
 os.environ.setdefault("PYINSTRUMENT_IGNORE_OVERHEAD_WARNING", "1")
 BUDGET = 1.02
+SHARE_BUDGET = 2  # percent
 HZ = 1000
 THREADS = 64
 WINDOW_S, SETTLE_S = 0.5, 0.02
@@ -203,15 +206,20 @@ def observer_tasks():
     return [task for pid in observers for task in glob.glob(f"/proc/{pid}/task/*")]
 
 
+def halts():
+    """How often this thread gave up its processor: where it waits for nothing, it was halted."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+
 def share_of(tasks, work, windows):
-    """What these threads take of one processor, in the best of some tenths of a second."""
-    best = 1.0
+    """What these threads take of one processor, in the best of some tenths of a second; and halts for each sample."""
+    best, first, halted = 1.0, time.perf_counter_ns(), halts()
     for _ in range(windows):
         begin, spent = time.perf_counter_ns(), sum(map(ran_ns, tasks))
         while time.perf_counter_ns() - begin < 100_000_000:
             work()
         best = min(best, (sum(map(ran_ns, tasks)) - spent) / (time.perf_counter_ns() - begin))
-    return best
+    return best, (halts() - halted) / ((time.perf_counter_ns() - first) / 1e9 * HZ)
 
 
 def wake_share(windows):
@@ -227,16 +235,60 @@ def wake_share(windows):
     return best
 
 
-def sampler_figures(program, what, work, folder, windows):
+def interruptions(name, program, halted):
+    """Of the sampler that has just ended, for each round; None: not known."""
+    if name == "sonde":
+        from sonde import _python
+        counts = _python.count_samples()
+        return counts["interrupted"] / max(1, counts["rounds"])
+    return halted if program == "fib" else None  # the others' threads wait for each other
+
+
+def sampler_figures(program, what, work, folder, windows, floors):
     found = []
     for name, sampler, tasks in (("sonde", sonde_on, own_tasks), ("sonde attach", attach_on, observer_tasks)):
         with sampler(folder):
             while not tasks():  # it names itself when it runs
                 work()
-            value = share_of(tasks(), work, windows)
-        found.append(figure(f"python_sample_{program}_share_{name}".replace(" ", "_"),
-                            f"{what}: {name}'s own share of a processor", 100 * value, "%"))
+            value, halted = share_of(tasks(), work, windows)
+        key = f"python_sample_{program}_{{}}_{name}".replace(" ", "_")
+        found.append(figure(key.format("share"), f"{what}: {name}'s own share of a processor", 100 * value, "%", SHARE_BUDGET,
+                            **least(floors, program, name, lambda share, cost: share)))
+        interrupted = interruptions(name, program, halted)
+        if interrupted is not None:
+            found.append(figure(key.format("interrupted"), f"{what}: interruptions by {name}, of its rounds",
+                                100 * interrupted, "%"))
     return found
+
+
+FLOORS = {"inside_look": "a look from inside", "inside_stop": "an interruption from inside",
+          "outside_look": "a look from outside", "outside_stop": "a halt from outside"}
+
+
+def measure_floors(windows):
+    """{name: percent of a processor, and of the program} of a program in C that wakes as often and asks for one stack."""
+    build("bench/sample_floor")
+    done = subprocess.run([f"{BUILD}/bench/sample_floor", str(HZ), str(windows)], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.stderr.write("left out: the least that sampling can cost\n")
+    lines = [line.split() for line in done.stdout.splitlines()] if done.returncode == 0 else []
+    return {name: (float(share), float(cost)) for name, share, cost in lines}
+
+
+def floor_figures(floors):
+    for name, (share, cost) in floors.items():
+        yield figure(f"python_sample_floor_{name}", f"the least: {FLOORS[name]} {HZ} times a second, of a processor", share, "%")
+        yield figure(f"python_sample_floor_{name}_program", f"the least: {FLOORS[name]}, in the program", cost, "%")
+
+
+def least(floors, program, name, of):
+    """The limit of a figure. A stack of fib moves at nearly every look: its thread is interrupted. The other programs' need not be."""
+    floor = ("outside" if name == "sonde attach" else "inside") + ("_stop" if program == "fib" else "_look")
+    if floor not in floors:
+        return {}
+    share, cost = floors[floor][0], max(floors[floor][1], 0)  # what a busy machine hides is less than nothing
+    return {"limit": of(share, cost), "why": f"the least, {FLOORS[floor]} by a program in C that does nothing else, is {share:.1f} % of a "
+            f"processor and {cost:.1f} % of the program's time."}
 
 
 @contextlib.contextmanager
@@ -298,9 +350,10 @@ def measure(work, samplers, rounds, folder):
     return times
 
 
-def sampled(program, what, name, times, budget):
+def sampled(program, what, name, times, budget=None, floors=None):
     return ratio(f"python_sample_{program}_{name}".replace(" ", "_"), f"{what}, sampled {HZ} times a second by {name}",
-                 times[name], times["bare"], budget, best_ns=[min(times[name]), min(times["bare"])])
+                 times[name], times["bare"], budget, best_ns=[min(times[name]), min(times["bare"])],
+                 **least(floors or {}, program, name, lambda share, cost: 1 + (share + cost) / 100))
 
 
 def main():
@@ -311,7 +364,8 @@ def main():
     if options.work:
         work_without_end(*options.work)
     rounds = 10 if options.quick else 40
-    figures = []
+    floors = measure_floors(rounds)
+    figures = list(map(say, floor_figures(floors)))
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         others = {name: sampler for name, sampler in (("pyinstrument", pyinstrument_on),
                                                       ("py-spy", py_spy_on)) if can(sampler, folder)}
@@ -323,14 +377,14 @@ def main():
                 continue
             # The others change the time of a round by themselves: fewer rounds, of their own.
             found = measure(work, {"sonde": sonde_on}, rounds, folder)
-            figures.append(say(sampled(program, what, "sonde", found, BUDGET)))
-            figures += map(say, sampler_figures(program, what, work, folder, rounds * 2))
+            figures.append(say(sampled(program, what, "sonde", found, BUDGET, floors)))
+            figures += map(say, sampler_figures(program, what, work, folder, rounds * 2, floors))
             if attaches:
                 found = measure_attach(program, rounds // 2, folder)
-                figures.append(say(sampled(program, what, "sonde attach", found, BUDGET)))
+                figures.append(say(sampled(program, what, "sonde attach", found, BUDGET, floors)))
             for name, sampler in others.items():
                 found = measure(work, {name: sampler}, max(3, rounds // 10), folder)
-                figures.append(say(sampled(program, what, name, found, None)))
+                figures.append(say(sampled(program, what, name, found)))
     figures.append(say(figure("python_sample_wake", f"a thread that wakes {HZ} times a second, of a processor",
                               100 * wake_share(rounds), "%")))
     conclude(figures)

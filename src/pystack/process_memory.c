@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
-#define GAP_MOST 1024 /* bytes between two pieces that are read with them; less than a page */
+#define GAP_MOST 1024     /* bytes between two pieces that are read with them; less than a page */
+#define GATHER_MOST 16384 /* bytes that are gathered at once: more pay for the other way */
 
 /*
  * An address of another process is only passed to the kernel, which checks it; never dereferenced.
@@ -48,8 +50,50 @@ static bool follows(const struct snd_piece *a, const struct snd_piece *b)
     return a->size > 0 && b->size > 0 && b->address >= end && b->address - end <= GAP_MOST;
 }
 
+static pid_t own; /* 0: not told */
+
+void snd_memory_know_own(void)
+{
+    own = getpid();
+}
+
+/*
+ * Pieces of this process's memory, by a call that writes another's: the kernel copies what is written as it does for
+ * any call, and looks only for the pages of the place that it is written to, which is one. A fifth of the price, for a
+ * stack and its code objects. Pieces are copied one after the other, but only x86 keeps the order of loads. False: not
+ * here, not so many bytes, or refused.
+ */
+static bool gather(pid_t pid, const struct snd_piece *pieces, size_t count, size_t *whole)
+{
+#if defined(__x86_64__)
+    struct iovec from[SND_PIECES_MAX];
+    char         bytes[GATHER_MOST];
+    size_t       all = 0, at = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        from[i] = vector(pieces[i].address, pieces[i].size);
+        if (pieces[i].size > sizeof bytes - all)
+            return false;
+        all += pieces[i].size;
+    }
+    memset(bytes, 0, all); /* for tools that do not know that the call fills it */
+    struct iovec to = { bytes, all };
+    ssize_t      n = process_vm_writev(pid, from, count, &to, 1, 0);
+    if (n < 0 && errno != EFAULT)
+        return false;
+    for (*whole = 0; *whole < count && (ssize_t)(at + pieces[*whole].size) <= n; (*whole)++) {
+        memcpy(pieces[*whole].out, bytes + at, pieces[*whole].size);
+        at += pieces[*whole].size;
+    }
+    return true;
+#else
+    (void)pid, (void)pieces, (void)count, (void)whole;
+    return false;
+#endif
+}
+
 /* The kernel looks for the page of each piece anew: what lies between two that are near is read, too, and dropped. */
-size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t count)
+static size_t read_from(pid_t pid, const struct snd_piece *pieces, size_t count)
 {
     struct iovec local[2 * SND_PIECES_MAX], remote[SND_PIECES_MAX];
     size_t       ends[SND_PIECES_MAX];
@@ -58,8 +102,6 @@ size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t co
 
     if (count == 0)
         return 0;
-    if (count > SND_PIECES_MAX)
-        count = SND_PIECES_MAX;
     for (size_t i = 0; i < count; i++) {
         const struct snd_piece *piece = &pieces[i];
         if (i > 0 && follows(&pieces[i - 1], piece)) {
@@ -78,6 +120,17 @@ size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t co
     while (whole < count && n >= (ssize_t)ends[whole])
         whole++;
     return whole;
+}
+
+size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t count)
+{
+    size_t whole;
+
+    if (count > SND_PIECES_MAX)
+        count = SND_PIECES_MAX;
+    return count > 0 && pid == own && gather(pid, pieces, count, &whole)
+               ? whole
+               : read_from(pid, pieces, count);
 }
 
 void snd_pages_clear(struct snd_pages *pages)

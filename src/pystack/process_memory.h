@@ -2,7 +2,7 @@
 /*
  * pystack/process_memory.h - the memory of a process, its own or another, read without faulting.
  *
- * Layer:   pystack. Threads: any; nothing here is kept. Also from a signal handler.
+ * Layer:   pystack. Threads: any; nothing here is kept but the process's own id. Also from a signal handler.
  */
 #ifndef SND_PYSTACK_PROCESS_MEMORY_H
 #define SND_PYSTACK_PROCESS_MEMORY_H
@@ -35,6 +35,12 @@ struct snd_piece {
     size_t   size;
 };
 #define SND_PIECES_MAX 256
+
+/*
+ * This process reads its own memory by its id from now on, which is cheaper if that is known. A forked child says so
+ * again before it reads.
+ */
+void snd_memory_know_own(void);
 
 /* Many pieces in one call, where pieces at the end may be missing; returns how many are whole. */
 size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t count);

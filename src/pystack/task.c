@@ -26,7 +26,8 @@ void snd_task_open(struct snd_task *task, pid_t pid, uint32_t tid)
                                .own = pid == getpid(),
                                .own_table = pid != getpid(),
                                .sched_fd = -1,
-                               .waiting = SND_OWNFD_NONE };
+                               .waiting = SND_OWNFD_NONE,
+                               .stat = SND_OWNFD_NONE };
 }
 
 void snd_task_close(struct snd_task *task)
@@ -35,6 +36,7 @@ void snd_task_close(struct snd_task *task)
         close(task->sched_fd);
     task->sched_fd = -1;
     snd_ownfd_close(&task->waiting);
+    snd_ownfd_close(&task->stat);
 }
 
 static int open_entry(const struct snd_task *task, const char *entry)
@@ -111,13 +113,14 @@ static bool parse_waiting(const char *text, uint64_t *futex)
 /* What follows the name in parentheses, which may hold anything itself; NULL: it has ended. */
 static const char *read_stat(const struct snd_task *task, char *text, size_t size)
 {
-    int fd = open_entry(task, "stat");
+    int fd = task->stat.fd >= 0 ? task->stat.fd : open_entry(task, "stat");
 
     if (fd < 0)
         return NULL;
     bool        read = read_entry(fd, text, size);
     const char *name_end = read ? strrchr(text, ')') : NULL;
-    close(fd);
+    if (fd != task->stat.fd)
+        close(fd);
     return name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
 }
 
@@ -137,10 +140,13 @@ bool snd_task_is_stopped(const struct snd_task *task)
     return letter && (*letter == 'T' || *letter == 't');
 }
 
-/* Half the price of "status", which has more than the first 31 of them. */
-bool snd_task_blocks(const struct snd_task *task, int number)
+/* Half the price of "status", which has more than the first 31 of them; to open it is more than half of the rest. */
+bool snd_task_blocks(struct snd_task *task, int number)
 {
-    char        text[1024];
+    char text[1024];
+
+    if (task->own_table && task->stat.fd < 0)
+        task->stat = snd_ownfd_take(open_entry(task, "stat"));
     const char *field = read_stat(task, text, sizeof text);
 
     for (int i = STAT_STATE; field && i < STAT_BLOCKED; i++) {

@@ -22,6 +22,7 @@ struct snd_task {
     bool     unopenable; /* `waiting` may not be read: then "stat" is */
 
     struct snd_ownfd waiting; /* "syscall" in /proc */
+    struct snd_ownfd stat;    /* likewise, kept open in a table of our own */
 };
 
 void snd_task_open(struct snd_task *task, pid_t pid, uint32_t tid);
@@ -43,7 +44,7 @@ bool snd_task_is_running(struct snd_task *task, uint64_t *futex);
 bool snd_task_is_stopped(const struct snd_task *task);
 
 /* Does it block the signal `number`, 1 to 31? False if the kernel does not show it. */
-bool snd_task_blocks(const struct snd_task *task, int number);
+bool snd_task_blocks(struct snd_task *task, int number);
 
 /* The kernel's name of the thread, at most 16 bytes; "" if it has ended. */
 void snd_task_name(const struct snd_task *task, char name[17]);

@@ -27,10 +27,10 @@
 /* As if it had blocked the signal only after it was looked at. */
 static bool too_late;
 
-bool __real_snd_task_blocks(const struct snd_task *task, int number);
-bool __wrap_snd_task_blocks(const struct snd_task *task, int number);
+bool __real_snd_task_blocks(struct snd_task *task, int number);
+bool __wrap_snd_task_blocks(struct snd_task *task, int number);
 
-bool __wrap_snd_task_blocks(const struct snd_task *task, int number)
+bool __wrap_snd_task_blocks(struct snd_task *task, int number)
 {
     return !too_late && __real_snd_task_blocks(task, number);
 }
@@ -41,7 +41,10 @@ struct worker {
     atomic_bool          is_deaf, pending, end;
     atomic_bool          until_other; /* deaf until the other one has a signal pending */
     uint32_t             tid;
+    struct sonde_lane   *lane;
     atomic_uint          rounds;
+    atomic_bool          busy;  /* wanted: it only counts */
+    atomic_uint          count; /* of what it does then */
     const struct worker *other;
 };
 
@@ -60,6 +63,7 @@ static void *work(void *user)
     struct worker *w = user;
     sigset_t       set;
 
+    w->lane = sonde_lane_own();
     __atomic_store_n(&w->tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
     while (!w->end) {
         if (w->until_other && w->other->pending) {
@@ -68,6 +72,8 @@ static void *work(void *user)
         }
         if (w->deaf != w->is_deaf)
             set_deaf(w, w->deaf);
+        while (w->busy)
+            w->count++;
         sigpending(&set);
         w->pending = sigismember(&set, SIGURG) == 1;
         w->rounds++;
@@ -103,10 +109,15 @@ static struct snd_py_stack stack;
 static enum snd_py_read ask(const struct worker *w)
 {
     struct sonde_lane   lane = { .epoch = 77 };
-    struct snd_py_rider rider = { .last = { 1, &lane, sizeof lane } };
+    struct snd_py_rider rider = { .last = { (uint64_t)(uintptr_t)w->lane, &lane, sizeof lane } };
+    struct snd_py_hint  hint = { 0 };
+    struct snd_task     task;
     uint64_t            before = sonde_clock();
-    enum snd_py_read    read = snd_interrupt_read(NULL, w->tid, (uint64_t)(uintptr_t)thread_state,
-                                                  NULL, &rider, &stack);
+
+    snd_task_open(&task, getpid(), w->tid);
+    enum snd_py_read read = snd_interrupt_read(NULL, &task, (uint64_t)(uintptr_t)thread_state,
+                                               &hint, &rider, &stack);
+    snd_task_close(&task);
 
     /* The moment is one at which the thread stood still, and so is what it has recorded by then. */
     assert_int_equal(rider.has_last, read == SND_PY_READ);
@@ -147,6 +158,45 @@ static void test_only_who_is_asked_answers(void **state)
     snd_interrupt_stop();
 }
 
+/* What is read of it twice in one call is the same: it does not go on meanwhile. */
+static void test_who_is_asked_stands_still(void **state)
+{
+    struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13, false) };
+    struct worker     a = { 0 };
+    int               held = 0;
+
+    (void)state;
+    skip_unless_readable();
+    assert_true(snd_interrupt_start(&python, false));
+    begin(&a, NULL);
+    a.busy = true;
+    for (int i = 0; held < 3 && i < 10 * ATTEMPTS; i++) {
+        usleep(1000); /* until they have a processor each */
+        uint32_t            first = 0, last = 1;
+        uint64_t            at = (uint64_t)(uintptr_t)&a.count;
+        char                between[4096];
+        struct snd_piece    pieces[] = { { at, &first, 4 },
+                                         { (uint64_t)(uintptr_t)thread_state, between, 512 },
+                                         { at, &last, 4 } };
+        struct snd_py_rider rider = { .pieces = pieces, .count = 3 };
+        struct snd_py_hint  hint = { 0 };
+        struct snd_task     task;
+        snd_task_open(&task, getpid(), a.tid);
+        if (snd_interrupt_read(NULL, &task, (uint64_t)(uintptr_t)thread_state, &hint, &rider,
+                               &stack) != SND_PY_READ ||
+            rider.whole == 0) /* the thread read it itself, as it does on a loaded machine */
+            continue;
+        held++;
+        assert_int_equal(rider.whole, 3);
+        assert_int_equal(first, last);
+    }
+    a.busy = false;
+    end(&a);
+    snd_interrupt_stop();
+    if (held == 0) /* on one processor the thread always reads its stack itself */
+        skip();
+}
+
 static void test_who_blocks_it_is_not_asked(void **state)
 {
     struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13, false) };
@@ -175,6 +225,7 @@ static void test_who_blocks_it_is_not_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_is_asked_stands_still),
         cmocka_unit_test(test_who_blocks_it_is_not_asked),
         cmocka_unit_test(test_only_who_is_asked_answers),
     };

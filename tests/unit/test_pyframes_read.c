@@ -26,8 +26,18 @@ static void (*meanwhile)(void); /* what the thread does after each call */
 
 static void (*between)(unsigned piece); /* and after each piece of one */
 
+static void note_call(const struct iovec *pieces, unsigned long count)
+{
+    calls++;
+    asked = 0;
+    for (unsigned long i = 0; i < count; i++)
+        asked += pieces[i].iov_len;
+    if (meanwhile)
+        meanwhile();
+}
+
 /* Each of their pieces into as many of ours as it fills. */
-static ssize_t read_by_piece(pid_t pid, const struct iovec *local, const struct iovec *remote,
+static ssize_t read_by_piece(const struct iovec *local, const struct iovec *remote,
                              unsigned long count)
 {
     ssize_t whole = 0;
@@ -36,7 +46,7 @@ static ssize_t read_by_piece(pid_t pid, const struct iovec *local, const struct 
         unsigned long ours = 0;
         for (size_t filled = 0; filled < remote[i].iov_len; ours++)
             filled += local[ours].iov_len;
-        ssize_t n = syscall(SYS_process_vm_readv, pid, local, ours, remote + i, 1, 0);
+        ssize_t n = syscall(SYS_process_vm_readv, getpid(), local, ours, remote + i, 1UL, 0UL);
         if (n < 0)
             return whole > 0 ? whole : n;
         local += ours;
@@ -46,22 +56,50 @@ static ssize_t read_by_piece(pid_t pid, const struct iovec *local, const struct 
     return whole;
 }
 
+/* What stands for another process is this one. */
 ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
                          const struct iovec *remote, unsigned long remote_count,
                          unsigned long flags)
 {
-    ssize_t n = between ? read_by_piece(pid, local, remote, remote_count)
-                        : syscall(SYS_process_vm_readv, pid, local, local_count, remote,
+    ssize_t n = between ? read_by_piece(local, remote, remote_count)
+                        : syscall(SYS_process_vm_readv, getpid(), local, local_count, remote,
                                   remote_count, flags);
 
-    calls++;
-    asked = 0;
-    for (unsigned long i = 0; i < remote_count; i++)
-        asked += remote[i].iov_len;
-    if (meanwhile)
-        meanwhile();
+    (void)pid;
+    note_call(remote, remote_count);
     return n;
 }
+
+static ssize_t gather_by_piece(const struct iovec *local, unsigned long count, struct iovec to)
+{
+    ssize_t whole = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        ssize_t n = syscall(SYS_process_vm_writev, getpid(), local + i, 1UL, &to, 1UL, 0UL);
+        if (n < 0)
+            return whole > 0 ? whole : n;
+        to = (struct iovec){ (char *)to.iov_base + n, to.iov_len - (size_t)n };
+        whole += n;
+        between(i);
+    }
+    return whole;
+}
+
+/* How this process's own memory is read: its pieces are what is written, to one place. */
+ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long local_count,
+                          const struct iovec *remote, unsigned long remote_count,
+                          unsigned long flags)
+{
+    assert_int_equal(remote_count, 1);
+    ssize_t n = between ? gather_by_piece(local, local_count, *remote)
+                        : syscall(SYS_process_vm_writev, pid, local, local_count, remote,
+                                  remote_count, flags);
+
+    note_call(local, local_count);
+    return n;
+}
+
+static bool outside; /* the process is read as another is */
 
 static struct {
     struct snd_python python;
@@ -113,7 +151,8 @@ static void set_lock(const void *holder, uint64_t switches)
 
 static void begin(unsigned minor)
 {
-    it.python = (struct snd_python){ .pid = getpid(), .layout = *snd_py_layout(minor, false) };
+    it.python = (struct snd_python){ .pid = outside ? getpid() + 1 : getpid(),
+                                     .layout = *snd_py_layout(minor, false) };
     it.hint = (struct snd_py_hint){ 0 };
     meanwhile = NULL;
     if (it.python.layout.has_cframe)
@@ -262,10 +301,10 @@ static void test_changes_between_two_looks(void **state)
     }
 }
 
+static unsigned depth;
+
 static void call_one_more(void)
 {
-    static unsigned depth;
-
     set_frames(5 + ++depth % 7, 200);
 }
 
@@ -278,6 +317,7 @@ static void test_changes_meanwhile(void **state)
     set_frames(10, 200);
     set_lock(it.state, 7);
     assert_int_equal(read_stack(), SND_PY_READ);
+    depth = 0; /* 6 frames next, not the 10 again */
     meanwhile = call_one_more;
     assert_int_equal(read_stack(), SND_PY_TORN);
     set_lock(it.pages, 8);
@@ -378,5 +418,8 @@ int main(void)
                     0);
     if (it.pages == MAP_FAILED)
         return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    snd_memory_know_own();
+    int failed = cmocka_run_group_tests_name("of this process", tests, NULL, NULL);
+    outside = true;
+    return failed + cmocka_run_group_tests_name("of another", tests, NULL, NULL);
 }

@@ -35,15 +35,30 @@ static int read_error; /* 0: the process can be read */
 static struct sonde_lane lane;
 static uint32_t          lane_moves;
 
+static ssize_t copy(long call, pid_t pid, const struct iovec *local, unsigned long local_count,
+                    const struct iovec *remote, unsigned long remote_count)
+{
+    lane.cur += lane_moves;
+    if (read_error == 0)
+        return syscall(call, pid, local, local_count, remote, remote_count, 0UL);
+    errno = read_error;
+    return -1;
+}
+
 ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
                          const struct iovec *remote, unsigned long remote_count,
                          unsigned long flags)
 {
-    lane.cur += lane_moves;
-    if (read_error == 0)
-        return syscall(SYS_process_vm_readv, pid, local, local_count, remote, remote_count, flags);
-    errno = read_error;
-    return -1;
+    (void)flags;
+    return copy(SYS_process_vm_readv, pid, local, local_count, remote, remote_count);
+}
+
+ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long local_count,
+                          const struct iovec *remote, unsigned long remote_count,
+                          unsigned long flags)
+{
+    (void)flags;
+    return copy(SYS_process_vm_writev, pid, local, local_count, remote, remote_count);
 }
 
 /* ------------------------------------------------------- what stands for Python */
@@ -451,12 +466,13 @@ static void test_runs_end_where_the_thread_records(void **state)
     assert_int_equal(records.tallies[SONDE_TALLY_SAMPLER][SND_SAMPLER_TORN], 0);
 }
 
-static enum snd_py_read halt(void *user, uint32_t tid, uint64_t py_state, struct snd_py_hint *hint,
-                             struct snd_py_rider *rider, struct snd_py_stack *py_stack)
+static enum snd_py_read halt(void *user, struct snd_task *task, uint64_t py_state,
+                             struct snd_py_hint *hint, struct snd_py_rider *rider,
+                             struct snd_py_stack *py_stack)
 {
     uint32_t moves = lane_moves;
 
-    (void)tid;
+    (void)task;
     lane_moves = 0;
     rider->at = 1000000 + tick();
     enum snd_py_read read = snd_python_halted(user, py_state, hint, rider, py_stack);

@@ -122,6 +122,7 @@ struct wanted {
     struct snd_py_hint  *hint;
     struct snd_py_stack *stack, *again; /* again: two looks, and `gil` is 0; or NULL */
     struct snd_py_rider *rider;         /* or NULL */
+    bool                 halted;        /* the thread does not change its frames meanwhile */
 };
 
 static size_t add_pages(const struct snd_py_hint *hint, struct snd_pages *pages,
@@ -146,7 +147,8 @@ static size_t add_frames(const struct snd_py_layout *l, const struct wanted *w, 
         pieces[n++] = (struct snd_piece){ w->state + l->thread_frame, &shot->cframe, 8 };
     pieces[n++] = (struct snd_piece){ link, &shot->before, 8 };
     n = add_pages(w->hint, &w->stack->pages, pieces, n);
-    pieces[n++] = (struct snd_piece){ link, &shot->after, 8 };
+    if (!w->halted)
+        pieces[n++] = (struct snd_piece){ link, &shot->after, 8 };
     if (w->again) {
         n = add_pages(w->hint, &w->again->pages, pieces, n);
         pieces[n++] = (struct snd_piece){ link, &shot->later, 8 };
@@ -189,6 +191,8 @@ static bool take_shot(const struct snd_python *python, const struct wanted *w, s
     size_t whole = snd_memory_read_many(python->pid, pieces, add_rider(w->rider, pieces, n));
     if (w->rider)
         note_rider(w->rider, whole > n ? whole - n : 0);
+    if (w->halted)
+        shot->after = shot->before;
     if (whole >= n)
         return true;
     snd_pages_clear(&w->stack->pages);
@@ -328,7 +332,7 @@ enum snd_py_read snd_python_halted(const struct snd_python *python, uint64_t sta
                                    struct snd_py_hint *hint, struct snd_py_rider *rider,
                                    struct snd_py_stack *stack)
 {
-    const struct wanted w = { state, 0, hint, stack, NULL, rider };
+    const struct wanted w = { state, 0, hint, stack, NULL, rider, true };
 
     return look(python, &w);
 }
@@ -337,7 +341,7 @@ enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t stat
                                   struct snd_py_hint *hint, struct snd_py_rider *rider,
                                   struct snd_py_stack *stack, struct snd_py_stack spare[2])
 {
-    struct wanted    w = { state, gil, hint, stack, gil == 0 ? &spare[0] : NULL, rider };
+    struct wanted    w = { state, gil, hint, stack, gil == 0 ? &spare[0] : NULL, rider, false };
     unsigned         at_once = w.again ? 2 : 1, looks = at_once;
     enum snd_py_read read = look(python, &w);
 

@@ -33,10 +33,11 @@ static void let_go(pid_t tid, int signal)
         waitpid(tid, NULL, __WALL);
 }
 
-enum snd_py_read snd_halt_read(void *python, uint32_t tid, uint64_t state, struct snd_py_hint *hint,
-                               struct snd_py_rider *rider, struct snd_py_stack *stack)
+enum snd_py_read snd_halt_read(void *python, struct snd_task *thread, uint64_t state,
+                               struct snd_py_hint *hint, struct snd_py_rider *rider,
+                               struct snd_py_stack *stack)
 {
-    pid_t task = (pid_t)tid;
+    pid_t task = (pid_t)thread->tid;
     int   signal;
 
     if (ptrace(PTRACE_SEIZE, task, NULL, NULL) != 0)

@@ -13,10 +13,12 @@
 #define SND_PYSTACK_OUTSIDE_HALT_H
 
 #include "pystack/interpreter/frames.h"
+#include "pystack/task.h"
 
 /* A snd_running_fn. `python` is a struct snd_python. TORN: it may not be halted, as when another
  * program traces it; UNREAD: it has ended. */
-enum snd_py_read snd_halt_read(void *python, uint32_t tid, uint64_t state, struct snd_py_hint *hint,
-                               struct snd_py_rider *rider, struct snd_py_stack *stack);
+enum snd_py_read snd_halt_read(void *python, struct snd_task *thread, uint64_t state,
+                               struct snd_py_hint *hint, struct snd_py_rider *rider,
+                               struct snd_py_stack *stack);
 
 #endif

@@ -19,10 +19,12 @@ enum sonde_status snd_sampling_new(const struct snd_python   *python,
 {
     struct snd_sampling *s = calloc(1, sizeof *s);
 
+    snd_memory_know_own();
     *out = s;
     if (!s)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the sampler");
-    s->self = (struct snd_task){ .sched_fd = -1, .waiting = SND_OWNFD_NONE };
+    s->self =
+        (struct snd_task){ .sched_fd = -1, .waiting = SND_OWNFD_NONE, .stat = SND_OWNFD_NONE };
     s->python = *python;
     s->recorder = *recorder;
     s->period_ns = period_ns;
@@ -143,6 +145,7 @@ static bool follow_epoch(struct snd_sampling *s)
     s->first_clock = s->now_clock;
     for (uint32_t i = 0; i < s->thread_count; i++) {
         s->threads[i].record = 0;
+        s->threads[i].named_count = 0;
         s->threads[i].held = false;
         s->threads[i].run = (struct snd_sampling_run){ 0 };
         snd_sampling_start_anew_(s, &s->threads[i]);

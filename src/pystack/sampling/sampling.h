@@ -27,6 +27,7 @@
 
 #include "format/layout.h"
 #include "pystack/interpreter/frames.h"
+#include "pystack/task.h"
 #include "sonde/record.h"
 
 /* The recorder: functions of sonde/record.h. */
@@ -55,7 +56,7 @@ struct snd_sampling; /* opaque */
  * that runs. `hint` and `rider` are as in snd_python_stack(), and need not be used, but for rider->last and
  * rider->at, when the thread stood still.
  */
-typedef enum snd_py_read snd_running_fn(void *user, uint32_t tid, uint64_t state,
+typedef enum snd_py_read snd_running_fn(void *user, struct snd_task *task, uint64_t state,
                                         struct snd_py_hint *hint, struct snd_py_rider *rider,
                                         struct snd_py_stack *stack);
 
@@ -112,6 +113,7 @@ void snd_sampling_count_own(struct snd_sampling *sampling);
 /* What was counted so far: the words of SAMPLER and of SAMPLER_GAPS (format/tallies.def). */
 struct snd_sampling_counts {
     uint64_t words[SND_SAMPLER_WORDS], gaps[SND_SAMPLER_GAPS_WORDS];
+    uint64_t interrupted; /* how often a thread stood still for its stack */
 };
 struct snd_sampling_counts snd_sampling_counts(const struct snd_sampling *sampling);
 

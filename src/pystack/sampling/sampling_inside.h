@@ -26,9 +26,17 @@
 #include "pystack/interpreter/py_thread_names.h"
 
 #define SND_OWN_FILTER 16            /* words of the filter of our own code objects */
+#define SND_FRAMES_NAMED 32          /* of a thread's stack, that need not be named again */
 #define SND_CODES_EXPECTED 24        /* of a thread's stack, which are read along with it */
 #define SND_WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
 #define SND_WRITE_FIRST_NS 10000000u /* the same, of a new thread: it may be killed soon */
+
+/* A frame of a thread's last stack, and the id of the stack up to it. */
+struct snd_sampling_named {
+    uint64_t code, instr;
+    uint64_t serial; /* of the code object: another may be at the address */
+    uint32_t id;
+};
 
 /* How far a thread had got in what it records, as its lane says. All zero: it has recorded nothing. */
 struct snd_sampling_mark {
@@ -61,25 +69,28 @@ struct snd_sampling_thread {
     uint64_t             held_ns;    /* since when it has, as far as that is accounted for */
     bool                 awaited;    /* before that it waited for it */
 
-    struct snd_task    task;
-    struct snd_py_hint hint;
-    uint64_t           codes[SND_CODES_EXPECTED]; /* of its stack when it was last named */
-    uint32_t           code_count;
-    uint64_t           cpu_ns;            /* its clock, when that was last read */
-    uint64_t           unasked_ns;        /* accounted for as run since then */
-    uint64_t           ran_ns;            /* by its clock, between the last two times */
-    uint64_t           top_at, top_instr; /* its innermost frame, when it was last read */
-    uint64_t           seen_ns;           /* up to when its time is accounted for */
-    uint64_t           seen_clock;        /* the same moment, by the recorder's clock */
-    uint64_t           write_ns; /* its longest run; doubled with each, up to SND_WRITE_NS */
-    uint32_t           off;      /* its state while it is ready but does not run */
-    int64_t            debt_ns;  /* what was accounted for as run, and has not been by its clock */
+    struct snd_task           task;
+    struct snd_py_hint        hint;
+    uint64_t                  codes[SND_CODES_EXPECTED]; /* of its stack when it was last named */
+    uint32_t                  code_count;
+    struct snd_sampling_named named[SND_FRAMES_NAMED]; /* of the same stack, outermost first */
+    uint32_t                  named_count;
+    uint64_t                  cpu_ns;            /* its clock, when that was last read */
+    uint64_t                  unasked_ns;        /* accounted for as run since then */
+    uint64_t                  ran_ns;            /* by its clock, between the last two times */
+    uint64_t                  top_at, top_instr; /* its innermost frame, when it was last read */
+    uint64_t                  seen_ns;           /* up to when its time is accounted for */
+    uint64_t                  seen_clock;        /* the same moment, by the recorder's clock */
+    uint64_t                  write_ns; /* its longest run; doubled with each, up to SND_WRITE_NS */
+    uint32_t                  off;      /* its state while it is ready but does not run */
+    int64_t  debt_ns; /* what was accounted for as run, and has not been by its clock */
     uint64_t busy_ns, busy_ran_ns; /* while it was found running: so long, so much of it ran */
     bool     known;                /* stack and state are those it has now, if it has not run */
     bool     blocked;              /* when last asked, it waited */
     bool     listed;
-    bool     native; /* the stack has native frames */
-    bool     moves;  /* it recorded something between its last two stacks */
+    bool     native;     /* the stack has native frames */
+    bool     moves;      /* it recorded something between its last two stacks */
+    uint32_t vain_looks; /* of its last stacks: so many in a row needed an interruption */
     uint32_t state;
     struct snd_sampling_stack stack;
     struct snd_sampling_mark  mark; /* the latest that was read */
@@ -116,11 +127,13 @@ struct snd_sampling {
     struct snd_task self;       /* the sampling thread, in the process that it samples */
     uint64_t        delay_ns;   /* of that thread, when last asked */
     uint64_t        stopped_ns; /* in which the process was stopped, it included */
-    uint32_t        tid_offset, epoch, turn;
-    int64_t         credit_ns;             /* for looks at threads that do not hold the lock */
-    uint64_t        now_ns, now_clock;     /* one moment by two clocks: when the round began */
-    uint64_t        first_ns, first_clock; /* another: since then this recording has been sampled */
-    uint64_t       *tally, *gaps;          /* in the trace, or NULL */
+    uint64_t  stop_asked_ns; /* the round in which another process was last asked whether it is */
+    bool      is_stopped;    /* it was */
+    uint32_t  tid_offset, epoch, turn;
+    int64_t   credit_ns;             /* for looks at threads that do not hold the lock */
+    uint64_t  now_ns, now_clock;     /* one moment by two clocks: when the round began */
+    uint64_t  first_ns, first_clock; /* another: since then this recording has been sampled */
+    uint64_t *tally, *gaps;          /* in the trace, or NULL */
     struct snd_sampling_counts counts;
     snd_running_fn            *read_running;
     void                      *user;

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define LANE_LOOKS 3 /* at a thread that records: until it does nothing meanwhile */
+#define VAIN_LOOKS 2 /* stacks in a row that needed an interruption: the next has one at once */
+#define TRY_AGAIN 8  /* but one of so many: the thread may be in longer functions by now */
 
 /*
  * Are the code objects of s->stack, as far as they have been compared, still the same? A thread without the
@@ -25,13 +27,15 @@ static void check_codes(struct snd_sampling *s, uint64_t gil, size_t riders)
 {
     uint64_t *addresses =
         (uint64_t *)(void *)s->spare[0].frames; /* its content is of no more use */
+    size_t count = 0;
 
     if (!follow_lock(s, gil))
         snd_codes_round(&s->codes);
     snd_codes_compare(&s->codes, riders);
-    for (size_t i = 0; i < s->stack.count; i++)
-        addresses[i] = s->stack.frames[i].code;
-    snd_codes_check(&s->codes, addresses, s->stack.count);
+    for (size_t i = 0; i < s->stack.count; i++) /* of a function that calls itself one is enough */
+        if (count == 0 || addresses[count - 1] != s->stack.frames[i].code)
+            addresses[count++] = s->stack.frames[i].code;
+    snd_codes_check(&s->codes, addresses, count);
 }
 
 /* This code is of the stack that is being named: it is expected in the thread's next one. */
@@ -46,32 +50,75 @@ static void expect_code(struct snd_sampling_thread *t, uint64_t address)
 }
 
 /*
+ * The id of the stack from the outermost frame to this one, the `depth`th, as it was in the thread's last stack; 0: it is
+ * another. A stack most often differs from the one before in its innermost frames alone.
+ */
+static uint32_t find_named(const struct snd_sampling_thread *t, uint32_t depth,
+                           const struct snd_py_frame *frame, const struct snd_code *code)
+{
+    const struct snd_sampling_named *n = &t->named[depth];
+
+    return depth < t->named_count && n->code == frame->code && n->instr == frame->instr &&
+                   n->serial == code->serial
+               ? n->id
+               : 0;
+}
+
+static void keep_named(struct snd_sampling_thread *t, uint32_t depth,
+                       const struct snd_py_frame *frame, const struct snd_code *code, uint32_t id)
+{
+    if (depth >= SND_FRAMES_NAMED)
+        return;
+    t->named[depth] = (struct snd_sampling_named){ frame->code, frame->instr, code->serial, id };
+    t->named_count = depth + 1;
+}
+
+/* Goes on from `stack` into this frame of s->stack. False: it is not what it should be. */
+static bool name_frame(struct snd_sampling *s, const struct snd_code *code, size_t i, bool native,
+                       uint32_t *stack)
+{
+    int64_t offset;
+
+    if (!snd_code_offset(s->python.pid, &s->python.layout, code, s->stack.frames[i].instr,
+                         &offset) ||
+        (i + 1 == s->stack.count && !s->stack.cut && !snd_code_may_begin(&s->python.layout, code)))
+        return false;
+    *stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, *stack, code, offset);
+    if (native)
+        *stack = snd_native_stack(s->native, &s->recorder, &s->stack, i, *stack);
+    return true;
+}
+
+/*
  * Names the frames of s->stack: its id; TORN when a frame is not what it should be. Its native
  * frames have been matched if `native`.
  */
 static enum snd_py_read name_stack(struct snd_sampling *s, struct snd_sampling_thread *t,
                                    bool native, uint32_t *id)
 {
-    uint32_t stack = 0;
+    const struct snd_code *code = NULL;
+    uint32_t               stack = 0, depth = 0, known;
+    bool                   as_before = !s->native && !s->stack.cut;
 
     t->code_count = 0;
     if (s->stack.cut)
         stack = snd_names_cut(&s->names, &s->recorder);
-    for (size_t i = s->stack.count; i-- > 0;) {
-        const struct snd_code *code = snd_codes_get(&s->codes, s->stack.frames[i].code);
-        int64_t                offset;
-        if (!code)
-            return s->codes.no_memory ? SND_PY_NO_MEMORY : SND_PY_TORN;
-        if (!snd_code_offset(s->python.pid, &s->python.layout, code, s->stack.frames[i].instr,
-                             &offset) ||
-            (i + 1 == s->stack.count && !s->stack.cut &&
-             !snd_code_may_begin(&s->python.layout, code)))
+    for (size_t i = s->stack.count; i-- > 0; depth++) {
+        const struct snd_py_frame *frame = &s->stack.frames[i];
+        if (!code || code->address != frame->code) {
+            code = snd_codes_get(&s->codes, frame->code);
+            if (!code)
+                return s->codes.no_memory ? SND_PY_NO_MEMORY : SND_PY_TORN;
+            expect_code(t, code->address);
+        }
+        known = as_before ? find_named(t, depth, frame, code) : 0;
+        as_before = known != 0;
+        if (as_before)
+            stack = known;
+        else if (!name_frame(s, code, i, native, &stack))
             return SND_PY_TORN;
-        expect_code(t, code->address);
-        stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, stack, code,
-                                offset);
-        if (native)
-            stack = snd_native_stack(s->native, &s->recorder, &s->stack, i, stack);
+        else if (!s->native && !s->stack.cut)
+            keep_named(t, depth, frame, code, stack);
     }
     *id = stack;
     return SND_PY_READ;
@@ -166,8 +213,9 @@ static enum snd_py_read interrupt(struct snd_sampling *s, struct snd_sampling_th
     s->stack.still = false;
     s->stack.switches = 0;
     s->stack.native_count = 0;
-    enum snd_py_read read = s->read_running(s->user, t->task.tid, t->python.state, &t->hint, &rider,
+    enum snd_py_read read = s->read_running(s->user, &t->task, t->python.state, &t->hint, &rider,
                                             &s->stack);
+    s->counts.interrupted++;
     *riders = rider.whole;
     *at = rider.at;
     if (rider.has_last)
@@ -205,15 +253,22 @@ static enum snd_py_read look(struct snd_sampling *s, struct snd_sampling_thread 
     return read == SND_PY_READ && !stood ? SND_PY_TORN : read;
 }
 
+/* A thread that changes its frames all the time is not looked at from outside first: that would be in vain. */
+static bool is_restless(const struct snd_sampling_thread *t)
+{
+    return t->vain_looks >= VAIN_LOOKS && t->vain_looks % TRY_AGAIN != 0;
+}
+
 enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sampling_thread *t,
                                           bool running, bool on_cpu,
                                           struct snd_sampling_stack *found)
 {
     size_t           riders = 0;
-    enum snd_py_read read = on_cpu && s->native ? interrupt(s, t, &riders, &found->read)
-                                                : SND_PY_UNREAD;
-    bool             native = read == SND_PY_READ && snd_native_match(s->native, &s->stack);
-    uint64_t         gil = snd_sampling_interp_(s, t)->gil;
+    uint64_t         interrupted = s->counts.interrupted;
+    bool             at_once = s->native ? on_cpu : running && s->read_running && is_restless(t);
+    enum snd_py_read read = at_once ? interrupt(s, t, &riders, &found->read) : SND_PY_UNREAD;
+    bool     native = s->native && read == SND_PY_READ && snd_native_match(s->native, &s->stack);
+    uint64_t gil = snd_sampling_interp_(s, t)->gil;
 
     if (s->native && on_cpu && !native)
         snd_sampling_count_(s, SND_SAMPLER_UNMATCHED, 1);
@@ -238,6 +293,7 @@ enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sam
         check_codes(s, gil, riders);
         read = name_stack(s, t, native, &found->id);
     }
+    t->vain_looks = s->counts.interrupted != interrupted ? t->vain_looks + 1 : 0;
     t->moves = is_recording(t);
     found->mark = t->mark;
     t->native = read == SND_PY_READ && native;

@@ -4,6 +4,21 @@
 /* Running time that is taken from samples alone; beyond it another process's clock is read. */
 #define ASK_NS 4000000u
 
+/*
+ * A stop is the whole process's, so that one thread of it tells for all that are looked at in a round; our own process's
+ * is ours, too: while it is stopped nothing is looked at.
+ */
+static bool is_stopped(struct snd_sampling *s, const struct snd_sampling_thread *t)
+{
+    if (t->task.own)
+        return false;
+    if (s->stop_asked_ns != s->now_ns) {
+        s->stop_asked_ns = s->now_ns;
+        s->is_stopped = snd_task_is_stopped(&t->task);
+    }
+    return s->is_stopped;
+}
+
 static uint32_t tell_state(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds)
 {
     uint64_t futex;
@@ -11,7 +26,7 @@ static uint32_t tell_state(struct snd_sampling *s, struct snd_sampling_thread *t
     t->blocked = !snd_task_is_running(&t->task, &futex);
     if (!t->blocked)
         return SONDE_SAMPLED_ON_CPU | (holds ? SONDE_SAMPLED_GIL : 0u);
-    if ((holds || futex != 0) && snd_task_is_stopped(&t->task))
+    if ((holds || futex != 0) && is_stopped(s, t))
         return 0; /* it neither uses the lock nor waits for it */
     if (holds)
         return SONDE_SAMPLED_GIL;

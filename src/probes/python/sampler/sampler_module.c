@@ -163,6 +163,7 @@ static PyObject *count_samples(PyObject *self, PyObject *unused)
         { "native_unmatched", c->words[SND_SAMPLER_UNMATCHED] },
         { "unlisted", c->gaps[SND_SAMPLER_GAPS_UNLISTED] },
         { "no_memory", c->gaps[SND_SAMPLER_GAPS_NO_MEMORY] },
+        { "interrupted", c->interrupted },
     };
     PyObject *dict = PyDict_New();
 
