@@ -35,8 +35,10 @@ static void keeps_by_every_word_of_the_key(void **state)
     }
     snd_rendered_keep(&cache, &key, "", 0);
     assert_true(is(snd_rendered_find(&cache, &key), ""));
+    uint32_t number = snd_rendered_number(snd_rendered_find(&cache, &key));
     snd_rendered_keep(&cache, &key, "longer than before", 18);
     assert_true(is(snd_rendered_find(&cache, &key), "longer than before"));
+    assert_true(number > 0 && snd_rendered_number(snd_rendered_find(&cache, &key)) > number);
     snd_rendered_release(&cache);
     assert_null(snd_rendered_find(&cache, &key));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/encode/rendered_texts.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct snd_rendered_item {
     struct sonde_text       text;
     char                   *bytes; /* NULL: an empty place */
     size_t                  capacity;
+    uint32_t                number;
 };
 
 void snd_rendered_release(struct snd_rendered *cache)
@@ -44,6 +46,14 @@ const struct sonde_text *snd_rendered_find(const struct snd_rendered     *cache,
     return &item->text;
 }
 
+uint32_t snd_rendered_number(const struct sonde_text *found)
+{
+    const struct snd_rendered_item *item =
+        (const void *)((const char *)found - offsetof(struct snd_rendered_item, text));
+
+    return item->number < UINT32_MAX ? item->number : 0;
+}
+
 void snd_rendered_keep(struct snd_rendered *cache, const struct snd_rendered_key *key,
                        const char *bytes, size_t length)
 {
@@ -62,6 +72,8 @@ void snd_rendered_keep(struct snd_rendered *cache, const struct snd_rendered_key
     memcpy(item->bytes, bytes, length);
     item->key = *key;
     item->text = (struct sonde_text){ item->bytes, length };
+    cache->kept += cache->kept < UINT32_MAX;
+    item->number = cache->kept;
 }
 
 void snd_rendered_keep_out(struct snd_rendered *cache, const struct snd_rendered_key *key,

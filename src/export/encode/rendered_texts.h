@@ -30,14 +30,17 @@ struct snd_rendered_key {
 /* Zero it. */
 struct snd_rendered {
     struct snd_rendered_item *items; /* NULL until a text is kept */
+    uint32_t                  kept;  /* so many were */
 };
 
 void snd_rendered_release(struct snd_rendered *cache);
 /* The text that was kept for the key, or NULL. Borrowed until the next one is kept. */
 const struct sonde_text *snd_rendered_find(const struct snd_rendered     *cache,
                                            const struct snd_rendered_key *key);
-void snd_rendered_keep(struct snd_rendered *cache, const struct snd_rendered_key *key,
-                       const char *bytes, size_t length);
+/* Of a text that was found: a number that no other one has or had, from 1; 0 if these have run out. */
+uint32_t snd_rendered_number(const struct sonde_text *found);
+void     snd_rendered_keep(struct snd_rendered *cache, const struct snd_rendered_key *key,
+                           const char *bytes, size_t length);
 
 /* What was put since the mark. */
 void snd_rendered_keep_out(struct snd_rendered *cache, const struct snd_rendered_key *key,

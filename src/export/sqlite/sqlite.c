@@ -24,10 +24,11 @@
 #define INDEXED_TABLE SND_TABLE_ranges
 #define INDEXED_COLUMN 2
 
-/* How many columns a table has, and which of them are texts. */
+/* How many columns a table has, their types, and which of them are texts. */
 struct columns {
-    size_t count, text_count;
-    size_t texts[SND_SQL_COLUMNS_MAX];
+    size_t  count, text_count;
+    uint8_t types[SND_SQL_COLUMNS_MAX];
+    size_t  texts[SND_SQL_COLUMNS_MAX];
 };
 
 struct database {
@@ -36,6 +37,7 @@ struct database {
     struct columns          columns[SND_SQL_TABLES];
     struct sonde_buffer     record;
     struct sonde_buffer     texts[SND_SQL_COLUMNS_MAX]; /* by column, of what had to be cleaned */
+    uint32_t                valid[SND_SQL_NAMES];       /* names whose texts are UTF-8 */
     struct snd_rowlists     names;                      /* rows of the index, by name */
     bool                    failed;
 };
@@ -44,13 +46,28 @@ static struct columns list_columns(const struct snd_sql_table *table)
 {
     struct columns columns = { .count = snd_sql_column_count(table) };
 
-    for (size_t i = 0; i < columns.count; i++)
+    for (size_t i = 0; i < columns.count; i++) {
+        columns.types[i] = (uint8_t)table->columns[i].type;
         if (table->columns[i].type == SND_SQL_TEXT)
             columns.texts[columns.text_count++] = i;
+    }
     return columns;
 }
 
 /* ---------------------------------------------------------------------- records */
+
+static bool is_clean(struct database *d, const struct snd_sql_value *value)
+{
+    uint32_t *valid = &d->valid[snd_sql_name_place(value->name)];
+
+    if (value->is_null || (value->name != 0 && *valid == value->name))
+        return true;
+    if (snd_utf8_valid(value->text.bytes, value->text.length) != value->text.length)
+        return false;
+    if (value->name != 0)
+        *valid = value->name;
+    return true;
+}
 
 /*
  * Readers decode text: what is not UTF-8 becomes the replacement character, as in JSON. `given`, or a copy in `cleaned` if it
@@ -65,7 +82,7 @@ static const struct snd_sql_value *clean(struct database *d, const struct column
     for (size_t k = 0; k < columns->text_count; k++) {
         size_t                   i = columns->texts[k];
         const struct sonde_text *text = &given[i].text;
-        if (given[i].is_null || snd_utf8_valid(text->bytes, text->length) == text->length)
+        if (is_clean(d, &given[i]))
             continue;
         if (values == given)
             memcpy(cleaned, given, columns->count * sizeof *given);
@@ -95,8 +112,8 @@ static size_t measure_types(const struct columns *columns, const struct snd_sql_
     return types + (types + 1 < 0x80 ? 1 : 2);
 }
 
-static void make_record(struct database *d, const struct snd_sql_table *table,
-                        const struct columns *columns, const struct snd_sql_value *values)
+static void make_record(struct database *d, const struct columns *columns,
+                        const struct snd_sql_value *values)
 {
     size_t body, header = measure_types(columns, values, &body);
 
@@ -107,18 +124,19 @@ static void make_record(struct database *d, const struct snd_sql_table *table,
         return;
     }
     type += snd_sqlite_varint(type, header);
-    for (size_t i = 0; i < columns->count; i++) {
-        if (values[i].is_null) {
+    const struct snd_sql_value *value = values;
+    for (const uint8_t *of = columns->types; of < columns->types + columns->count; of++, value++) {
+        if (value->is_null) {
             *type++ = SND_SQLITE_NULL;
-        } else if (table->columns[i].type == SND_SQL_INTEGER) {
-            at += snd_sqlite_integer(at, values[i].number, type++);
-        } else if (table->columns[i].type == SND_SQL_REAL) {
-            at += snd_sqlite_real(at, values[i].real, type++);
+        } else if (*of == SND_SQL_INTEGER || (*of == SND_SQL_REAL && value->number == 0)) {
+            at += snd_sqlite_integer(at, value->number, type++);
+        } else if (*of == SND_SQL_REAL) {
+            at += snd_sqlite_real(at, value->real, type++);
         } else {
-            type += snd_sqlite_varint(type, SND_SQLITE_TEXT(values[i].text.length));
-            if (values[i].text.length > 0)
-                memcpy(at, values[i].text.bytes, values[i].text.length);
-            at += values[i].text.length;
+            type += snd_sqlite_varint(type, SND_SQLITE_TEXT(value->text.length));
+            if (value->text.length > 0)
+                memcpy(at, value->text.bytes, value->text.length);
+            at += value->text.length;
         }
     }
     snd_buf_end(&d->record, (char *)at);
@@ -133,13 +151,14 @@ static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_v
 
     const struct snd_sql_value *values = clean(d, &d->columns[id], row, cleaned);
     (void)given;
-    make_record(d, &snd_sql_tables[id], &d->columns[id], values);
+    make_record(d, &d->columns[id], values);
     if (d->failed)
         return false;
     snd_sqlite_add(d->file, tree, tree->rowid + 1, (const uint8_t *)d->record.bytes,
                    d->record.length);
     if (id == INDEXED_TABLE)
-        d->failed |= !snd_rowlists_add(&d->names, values[INDEXED_COLUMN].text, tree->rowid);
+        d->failed |= !snd_rowlists_add(&d->names, values[INDEXED_COLUMN].text,
+                                       values[INDEXED_COLUMN].name, tree->rowid);
     return !d->failed && !d->file->failed;
 }
 
@@ -211,7 +230,7 @@ static void put_schema(struct database *d, struct snd_sqlite_tree *schema, const
                                                    { .text = { sql, strlen(sql) } } };
     const struct columns              columns = list_columns(&of);
 
-    make_record(d, &of, &columns, values);
+    make_record(d, &columns, values);
     if (!d->failed)
         snd_sqlite_add(d->file, schema, schema->rowid + 1, (const uint8_t *)d->record.bytes,
                        d->record.length);

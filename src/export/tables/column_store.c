@@ -107,7 +107,7 @@ static bool add_text(struct snd_column_texts *texts, struct sonde_text text, uin
 static inline bool set_text(struct snd_column_texts *texts, const struct snd_sql_value *value,
                             uint32_t *number)
 {
-    size_t at = value->name % SND_COLUMN_TEXTS;
+    size_t at = snd_sql_name_place(value->name);
 
     if (value->is_null) {
         *number = 0;

@@ -46,14 +46,14 @@ struct snd_columns {
     bool              is_in_order; /* of the table: only then rows may lack some */
 };
 
-/* Where texts of the table are that were added lately, by address, or by their number in the trace: nearly all come again and again. */
+/* Where texts of the table are that were added lately, by address, or by their names. */
 #define SND_COLUMN_TEXTS 256
 struct snd_column_texts {
     struct snd_texts all;
     uint32_t         latest[SND_COLUMN_TEXTS]; /* in `all`, plus one; 0: none */
     struct {
         uint32_t name, text; /* snd_sql_value.name; in `all` */
-    } names[SND_COLUMN_TEXTS];
+    } names[SND_SQL_NAMES];
 };
 
 void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *table,

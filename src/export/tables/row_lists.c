@@ -28,6 +28,24 @@ static bool find_text(struct snd_rowlists *lists, struct sonde_text text, uint32
     return true;
 }
 
+static bool find_named(struct snd_rowlists *lists, struct sonde_text text, uint32_t name,
+                       uint32_t *number)
+{
+    size_t at = snd_sql_name_place(name);
+
+    if (name != 0 && lists->names[at].name == name) {
+        *number = lists->names[at].number;
+        return true;
+    }
+    if (!find_text(lists, text, number))
+        return false;
+    if (name != 0) {
+        lists->names[at].name = name;
+        lists->names[at].number = *number;
+    }
+    return true;
+}
+
 /* A new piece, whose number is the first free one; number 0 stays unused. */
 static bool add_piece(struct snd_rowlists *lists, uint32_t *number)
 {
@@ -40,11 +58,12 @@ static bool add_piece(struct snd_rowlists *lists, uint32_t *number)
     return true;
 }
 
-bool snd_rowlists_add(struct snd_rowlists *lists, struct sonde_text text, int64_t row)
+bool snd_rowlists_add(struct snd_rowlists *lists, struct sonde_text text, uint32_t name,
+                      int64_t row)
 {
     uint32_t number;
 
-    if (!find_text(lists, text, &number))
+    if (!find_named(lists, text, name, &number))
         return false;
     if (number == lists->list_count) {
         if (!snd_grow(&lists->lists, &lists->list_room, number, sizeof *lists->lists))

@@ -10,6 +10,7 @@
 #define SND_EXPORT_TABLES_ROW_LISTS_H
 
 #include "base/data/map.h"
+#include "export/tables/tables.h"
 #include "sonde/trace.h"
 
 #define SND_ROWLIST_PIECE 27
@@ -34,10 +35,14 @@ struct snd_rowlists {
     struct snd_rowlist_piece *pieces;
     uint32_t                  list_count, list_room, piece_count, piece_room;
     uint32_t recent[SND_ROWLIST_RECENT]; /* numbers of texts, by where their bytes were */
+    struct {
+        uint32_t name, number; /* snd_sql_value.name */
+    } names[SND_SQL_NAMES];
 };
 
-/* Adds a row, whose number rises. False: out of memory. */
-bool snd_rowlists_add(struct snd_rowlists *lists, struct sonde_text text, int64_t row);
+/* Adds a row, whose number rises. `name`: of the text (snd_sql_value), or 0. False: out of memory. */
+bool snd_rowlists_add(struct snd_rowlists *lists, struct sonde_text text, uint32_t name,
+                      int64_t row);
 /* Puts lists[] into the order of their texts' bytes. No row is added then. */
 void snd_rowlists_sort(struct snd_rowlists *lists);
 void snd_rowlists_release(struct snd_rowlists *lists);

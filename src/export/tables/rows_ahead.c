@@ -1,71 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export/tables/rows_ahead.c - snd_sql_rows(): rows whose walk has a thread of its own, as records from that to this one.
+ * export/tables/rows_ahead.c - snd_sql_rows(): a walk in a thread of its own, and the rows of what it meets in this one.
  *
- * A record is a row's values as they are, and the bytes of texts behind them: packing them into less costs more than the bytes.
+ * A record is a range or an event as row_parts.h has it, a third of what its row takes; or a row that was made where the walk
+ * is: its values as they are, and the bytes of texts behind them. Packing them into less costs more than the bytes.
  */
 #include "export/common/walk_ahead.h"
-#include "export/tables/tables.h"
+#include "export/tables/row_parts.h"
 
-struct record {
-    uint32_t             size; /* of the whole */
-    uint8_t              table, given;
-    uint8_t              count;    /* of values that are there */
-    bool                 is_plain; /* it lacks columns, or is the first of those */
+enum kind { RANGE, EVENT, STACK, ROW };
+
+struct head {
+    uint32_t size; /* of the whole record */
+    uint8_t  kind;
+    uint8_t  table, count; /* of a row: its values */
+};
+
+struct range_record {
+    struct head          head;
+    struct snd_sql_range range;
+};
+
+struct event_record {
+    struct head        head;
+    struct sonde_event event;
+    int64_t            size_bytes;
+};
+
+struct stack_record {
+    struct head head;
+    uint32_t    process, stack;
+};
+
+struct row_record {
+    struct head          head;
     struct snd_sql_value values[];
 };
 
-_Static_assert(sizeof(struct record) % 8 == 0, "values lie behind it");
+_Static_assert(sizeof(struct range_record) % 8 == 0, "records lie one behind the other");
+_Static_assert(sizeof(struct event_record) % 8 == 0, "records lie one behind the other");
+_Static_assert(sizeof(struct stack_record) % 8 == 0, "records lie one behind the other");
+_Static_assert(sizeof(struct row_record) % 8 == 0, "values lie behind it");
 _Static_assert(sizeof(struct snd_sql_value) % 8 == 0, "records lie one behind the other");
 
 /* ---------------------------------------------------------------------- packing */
 
-/* Which columns are texts. */
-struct shape {
-    uint8_t count, text_count;
-    uint8_t texts[SND_SQL_COLUMNS_MAX];
-};
-
-struct pack {
-    struct snd_ahead_writer *writer;
-    struct shape             shapes[SND_SQL_TABLES];
-    bool                     has_plain[SND_SQL_TABLES]; /* what is plain has been told */
-};
-
-static void shape_tables(struct shape shapes[SND_SQL_TABLES])
+static bool pack_range(void *user, const struct snd_sql_range *range)
 {
-    for (size_t i = 0; i < SND_SQL_TABLES; i++) {
-        const struct snd_sql_table *table = &snd_sql_tables[i];
-        shapes[i].count = (uint8_t)snd_sql_column_count(table);
-        for (uint8_t k = 0; k < shapes[i].count; k++)
-            if (table->columns[k].type == SND_SQL_TEXT)
-                shapes[i].texts[shapes[i].text_count++] = k;
-    }
+    struct snd_ahead_writer *writer = user;
+    struct range_record     *r = snd_ahead_room(writer, sizeof *r);
+
+    if (!r)
+        return false;
+    r->head = (struct head){ .size = sizeof *r, .kind = RANGE };
+    r->range = *range;
+    snd_ahead_put(writer, sizeof *r);
+    return true;
+}
+
+static bool pack_event(void *user, const struct sonde_event *event, int64_t size_bytes)
+{
+    struct snd_ahead_writer *writer = user;
+    struct event_record     *r = snd_ahead_room(writer, sizeof *r);
+
+    if (!r)
+        return false;
+    r->head = (struct head){ .size = sizeof *r, .kind = EVENT };
+    r->event = *event;
+    r->size_bytes = size_bytes;
+    snd_ahead_put(writer, sizeof *r);
+    return true;
+}
+
+static bool pack_stack(void *user, uint32_t process, uint32_t stack)
+{
+    struct snd_ahead_writer *writer = user;
+    struct stack_record     *r = snd_ahead_room(writer, sizeof *r);
+
+    if (!r)
+        return false;
+    *r = (struct stack_record){ { .size = sizeof *r, .kind = STACK }, process, stack };
+    snd_ahead_put(writer, sizeof *r);
+    return true;
 }
 
 /* Names stay where they are; other texts may be there for the call alone. */
-static size_t copied(const struct snd_sql_value *value)
+static size_t copied(const struct snd_sql_column *column, const struct snd_sql_value *value)
 {
-    return value->is_null || value->name != 0 ? 0 : (value->text.length + 7) / 8 * 8;
+    return column->type != SND_SQL_TEXT || value->is_null || value->name != 0
+               ? 0
+               : (value->text.length + 7) / 8 * 8;
 }
 
-static size_t measure_texts(const struct shape *shape, const struct snd_sql_value *values,
-                            size_t count)
+static void copy_texts(const struct snd_sql_table *table, struct row_record *r)
 {
-    size_t size = 0;
+    char *at = (char *)&r->values[r->head.count];
 
-    for (size_t k = 0; k < shape->text_count && shape->texts[k] < count; k++)
-        size += copied(&values[shape->texts[k]]);
-    return size;
-}
-
-static void copy_texts(struct record *r, const struct shape *shape)
-{
-    char *at = (char *)&r->values[r->count];
-
-    for (size_t k = 0; k < shape->text_count && shape->texts[k] < r->count; k++) {
-        struct snd_sql_value *value = &r->values[shape->texts[k]];
-        size_t                size = copied(value);
+    for (size_t k = 0; k < r->head.count; k++) {
+        struct snd_sql_value *value = &r->values[k];
+        size_t                size = copied(&table->columns[k], value);
         if (size == 0)
             continue;
         memcpy(at, value->text.bytes, value->text.length);
@@ -74,60 +107,60 @@ static void copy_texts(struct record *r, const struct shape *shape)
     }
 }
 
-/* A snd_sql_row_fn. */
-static bool pack_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values,
+/* A snd_sql_row_fn, of rows that are whole. */
+static bool pack_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *values,
                      size_t given)
 {
-    struct pack        *pack = user;
-    const struct shape *shape = &pack->shapes[table];
-    bool                is_plain = given < shape->count;
-    bool                is_whole = !is_plain || !pack->has_plain[table];
-    size_t              count = is_whole ? shape->count : given;
-    size_t              texts = measure_texts(shape, values, count);
-    size_t              size = sizeof(struct record) + count * sizeof *values + texts;
-    struct record      *r = size > UINT32_MAX ? NULL : snd_ahead_room(pack->writer, size);
+    struct snd_ahead_writer    *writer = user;
+    const struct snd_sql_table *table = &snd_sql_tables[id];
+    size_t                      count = snd_sql_column_count(table);
+    size_t                      size = sizeof(struct row_record) + count * sizeof *values;
 
+    (void)given;
+    for (size_t k = 0; k < count; k++)
+        size += copied(&table->columns[k], &values[k]);
+    struct row_record *r = size > UINT32_MAX ? NULL : snd_ahead_room(writer, size);
     if (!r) {
-        pack->writer->out_of_memory |= size > UINT32_MAX;
+        writer->out_of_memory |= size > UINT32_MAX;
         return false;
     }
-    *r = (struct record){ (uint32_t)size, (uint8_t)table, (uint8_t)given, (uint8_t)count,
-                          is_plain };
-    pack->has_plain[table] |= is_plain;
+    r->head = (struct head){ (uint32_t)size, ROW, (uint8_t)id, (uint8_t)count };
     memcpy(r->values, values, count * sizeof *values);
-    if (texts > 0)
-        copy_texts(r, shape);
-    snd_ahead_put(pack->writer, size);
+    copy_texts(table, r);
+    snd_ahead_put(writer, size);
     return true;
 }
 
-/* -------------------------------------------------------------------- replaying */
+/* ----------------------------------------------------------------------- taking */
 
-struct replay {
-    snd_sql_row_fn      *row;
-    void                *user;
-    struct snd_sql_value plain[SND_SQL_TABLES][SND_SQL_COLUMNS_MAX]; /* of rows that lack columns */
-};
-
-static bool call(struct replay *replay, const struct record *r)
+static bool take(const struct snd_sql_parts *to, const struct head *head)
 {
-    const struct snd_sql_value *values = r->values;
+    const struct range_record *range = (const struct range_record *)head;
+    const struct event_record *event = (const struct event_record *)head;
+    const struct stack_record *stack = (const struct stack_record *)head;
+    const struct row_record   *row = (const struct row_record *)head;
 
-    if (r->is_plain) {
-        memcpy(replay->plain[r->table], r->values, r->count * sizeof *r->values);
-        values = replay->plain[r->table];
+    switch ((enum kind)head->kind) {
+    case RANGE:
+        return to->range(to->user, &range->range);
+    case EVENT:
+        return to->event(to->user, &event->event, event->size_bytes);
+    case STACK:
+        return to->stack(to->user, stack->process, stack->stack);
+    case ROW:
+        break;
     }
-    return replay->row(replay->user, (enum snd_sql_table_id)r->table, values, r->given);
+    return to->row(to->user, (enum snd_sql_table_id)head->table, row->values, SND_SQL_COLUMNS_MAX);
 }
 
-/* The rows of a block. False: one was not taken. */
-static bool take_rows(struct replay *replay, const struct snd_block *block)
+/* The records of a block. False: one was not taken. */
+static bool take_block(const struct snd_sql_parts *to, const struct snd_block *block)
 {
     const char *at = block->bytes, *stop = at + block->length;
     bool        good = true;
 
-    for (; at < stop && good; at += ((const struct record *)at)->size)
-        good = call(replay, (const struct record *)at);
+    for (; at < stop && good; at += ((const struct head *)at)->size)
+        good = take(to, (const struct head *)at);
     return good;
 }
 
@@ -139,30 +172,34 @@ struct rows_ahead {
     enum snd_sql_order  order;
 };
 
-static enum sonde_status pack_rows(void *user, struct snd_ahead_writer *writer,
-                                   struct sonde_error *err)
+static enum sonde_status pack_parts(void *user, struct snd_ahead_writer *writer,
+                                    struct sonde_error *err)
 {
-    const struct rows_ahead *rows = user;
-    struct pack              pack = { .writer = writer };
+    const struct rows_ahead   *rows = user;
+    const struct snd_sql_parts packing = { .range = pack_range,
+                                           .event = pack_event,
+                                           .stack = pack_stack,
+                                           .row = pack_row,
+                                           .user = writer };
 
-    shape_tables(pack.shapes);
-    return snd_sql_rows_here(rows->trace, rows->wanted, rows->order, pack_row, &pack, err);
+    return snd_sql_parts_walk(rows->trace, rows->wanted, rows->order, &packing, err);
 }
 
-/* The walk and what makes rows of it in a thread of its own, which hands them over here. */
 enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, enum snd_sql_order order,
                                snd_sql_row_fn *row, void *user, struct sonde_error *err)
 {
     struct rows_ahead       rows = { trace, wanted, order };
     struct snd_ahead        ahead;
-    struct replay           replay = { .row = row, .user = user };
+    struct snd_sql_maker    maker;
     const struct snd_block *block;
 
-    if (!snd_ahead_pays(trace) || !snd_ahead_begin(&ahead, pack_rows, &rows))
+    if (!snd_ahead_pays(trace) || !snd_ahead_begin(&ahead, pack_parts, &rows))
         return snd_sql_rows_here(trace, wanted, order, row, user, err);
-    while ((block = snd_ahead_next(&ahead)) != NULL && take_rows(&replay, block))
+    snd_sqlmaker_begin(&maker, trace, wanted, UINT32_MAX, row, user);
+    const struct snd_sql_parts parts = snd_sqlmaker_parts(&maker);
+    while ((block = snd_ahead_next(&ahead)) != NULL && take_block(&parts, block))
         ;
     if (block)
         snd_ahead_stop(&ahead);
-    return snd_ahead_end(&ahead, err);
+    return snd_sqlmaker_end(&maker, snd_ahead_end(&ahead, err), err);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/tables/tables.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/count_of.h"
 #include "base/text/buf.h"
-#include "base/data/map.h"
-#include "export/encode/rendered_texts.h"
-#include "export/timeline/torch_tensors.h"
+#include "export/tables/row_parts.h"
 #include "format/fields.h"
 #include "model/counters/stack_counters.h"
 #include "model/ops/averages.h"
@@ -62,118 +59,15 @@ struct steps {
 };
 
 struct writer {
-    struct sonde_trace  *trace;
-    unsigned             wanted;
-    enum snd_sql_order   order;
-    uint32_t             columns; /* of the one table that is wanted, or all bits */
-    snd_sql_row_fn      *row;
-    void                *user;
-    struct steps        *steps;  /* by process */
-    struct snd_map       stacks; /* (process, stack) that were written */
-    struct snd_live      live;
-    struct sonde_buffer  text;
-    struct snd_rendered  shapes;
-    struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
-    struct snd_sql_value plain[SND_SQL_COLUMNS_MAX]; /* of a range without details: those are set */
-    struct snd_sql_value *into;                      /* the row under way: one of these */
-    size_t                count;
-    bool                  stopped, out_of_memory;
+    struct sonde_trace         *trace;
+    unsigned                    wanted;
+    enum snd_sql_order          order;
+    const struct snd_sql_parts *to;
+    struct steps               *steps; /* by process */
+    struct snd_live             live;
+    struct snd_sql_line         line;
+    bool                        stopped, out_of_memory;
 };
-
-/* ---------------------------------------------------------------------- values */
-
-/* The next value of the row, to be set member by member: a copy of a whole would wait for its parts. */
-static inline struct snd_sql_value *add(struct writer *w, bool is_null)
-{
-    struct snd_sql_value *value = &w->into[w->count++];
-
-    value->is_null = is_null;
-    return value;
-}
-
-static void add_number(struct writer *w, int64_t number)
-{
-    add(w, false)->number = number;
-}
-
-static void add_real(struct writer *w, double real)
-{
-    add(w, isnan(real))->real = isnan(real) ? 0 : real;
-}
-
-static void add_text(struct writer *w, struct sonde_text text)
-{
-    struct snd_sql_value *value = add(w, false);
-
-    value->text.bytes = text.bytes;
-    value->text.length = text.length;
-    value->name = 0;
-}
-
-static void add_name(struct writer *w, uint32_t name)
-{
-    const struct snd_text *text = &w->trace->names.items[name];
-    struct snd_sql_value  *value = add(w, false);
-
-    value->text.bytes = text->bytes;
-    value->text.length = text->length;
-    value->name = name + 1;
-}
-
-static void add_string(struct writer *w, const char *text)
-{
-    add_text(w, (struct sonde_text){ text, strlen(text) });
-}
-
-static void add_null(struct writer *w)
-{
-    add(w, true)->number = 0;
-}
-
-static void end_row(struct writer *w, enum snd_sql_table_id table)
-{
-    size_t given = w->into == w->plain ? w->count : SND_SQL_COLUMNS_MAX;
-
-    if (!w->stopped && w->wanted & 1u << table && !w->row(w->user, table, w->into, given))
-        w->stopped = true;
-    w->count = 0;
-    w->into = w->values;
-}
-
-/* ---------------------------------------------------------------------- stacks */
-
-static void write_stack(struct writer *w, uint32_t process, uint32_t stack)
-{
-    struct sonde_frame frame;
-    struct snd_key     key = { process, stack, 0 };
-    uint32_t           known, rest = stack;
-
-    if (stack == 0 || !(w->wanted & SND_SQL_ONLY(stacks)) || snd_map_get(&w->stacks, key, &known))
-        return;
-    if (!snd_map_put(&w->stacks, key, 0)) {
-        w->stopped = w->out_of_memory = true;
-        return;
-    }
-    for (size_t i = 0; i < SND_STACK_MAX; i++) {
-        if (!snd_stack_next(w->trace, process, &rest, &frame))
-            break;
-        add_number(w, process);
-        add_number(w, stack);
-        add_number(w, (int64_t)i);
-        add_text(w, frame.function);
-        add_text(w, frame.file);
-        add_number(w, frame.line);
-        end_row(w, SND_TABLE_stacks);
-    }
-}
-
-static void add_stack(struct writer *w, uint32_t stack)
-{
-    if (stack)
-        add_number(w, stack);
-    else
-        add_null(w);
-}
 
 /* ---------------------------------------------------------------------- ranges */
 
@@ -231,68 +125,6 @@ static void judge_steps(const struct writer *w, struct sonde_summary *summary)
     snd_steps_judge(steps, w->trace);
 }
 
-static void add_shapes(struct writer *w, uint32_t process, uint32_t shapes)
-{
-    struct snd_rendered_key  key = { { process, shapes } };
-    const struct sonde_text *kept = snd_rendered_find(&w->shapes, &key);
-
-    if (kept) {
-        add_text(w, *kept);
-    } else if (snd_tensors_text(w->trace, process, shapes, &w->text)) {
-        snd_rendered_keep(&w->shapes, &key, w->text.bytes, w->text.length);
-        add_text(w, (struct sonde_text){ w->text.bytes, w->text.length });
-    } else {
-        add_null(w);
-    }
-}
-
-/* What most queries look at. */
-static void add_times(struct writer *w, const struct snd_lane *lane, const struct snd_range *r)
-{
-    add_number(w, lane->process);
-    add_number(w, lane->thread);
-    add_name(w, r->name);
-    add_number(w, r->start_ns);
-    add_number(w, r->total_ns);
-    add_number(w, snd_sub(r->total_ns, r->child_ns));
-    add_number(w, r->node);
-}
-
-static void add_kind(struct writer *w, const struct snd_range *r, const struct step *step)
-{
-    if (step)
-        add_number(w, (int64_t)step->number);
-    else
-        add_null(w);
-    add_number(w, r->scope == SONDE_SCOPE_USER);
-    add_number(w, r->is_async);
-}
-
-/* What few ranges have: a plain one is null, null, null, 0, .. in add_details(). */
-static bool has_details(const struct snd_range *r)
-{
-    return (r->shapes | r->module | r->stack) != 0 || r->flops != 0 ||
-           (r->cpu_bytes | r->child_cpu_bytes | r->device_bytes | r->child_device_bytes) != 0;
-}
-
-static void add_details(struct writer *w, const struct snd_lane *lane, const struct snd_range *r)
-{
-    if (w->columns & SND_SQL_COLUMN(ranges, shapes))
-        add_shapes(w, lane->process, r->shapes);
-    else
-        add_null(w);
-    if (r->module)
-        add_text(w, sonde_trace_string(w->trace, lane->process, r->module));
-    else
-        add_null(w);
-    add_stack(w, r->stack);
-    add_real(w, r->flops);
-    add_number(w, r->cpu_bytes);
-    add_number(w, snd_sub(r->cpu_bytes, r->child_cpu_bytes));
-    add_number(w, r->device_bytes);
-    add_number(w, snd_sub(r->device_bytes, r->child_device_bytes));
-}
-
 static void note_range(const struct writer *w, struct step *step, const struct snd_range *r)
 {
     const struct snd_text *name = &w->trace->names.items[r->name];
@@ -312,42 +144,34 @@ static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
     struct step *step = find_step(w, lane->process, r->start_ns);
     if (step && w->wanted & SND_SQL_ONLY(steps))
         note_range(w, step, r);
-    if (r->stack)
-        write_stack(w, lane->process, r->stack);
-    if (!(w->wanted & SND_SQL_ONLY(ranges)))
+    if (!(w->wanted & SND_SQL_ONLY(ranges)) && r->stack == 0)
         return true;
-    bool has_more = w->columns >= SND_SQL_COLUMN(ranges, step); /* that one, or another after it */
-    if (has_more && !has_details(r))
-        w->into = w->plain;
-    add_times(w, lane, r);
-    if (has_more)
-        add_kind(w, r, step);
-    if (has_more && w->into != w->plain)
-        add_details(w, lane, r);
-    end_row(w, SND_TABLE_ranges);
+    const struct snd_sql_range range = {
+        .start_ns = r->start_ns,
+        .total_ns = r->total_ns,
+        .self_ns = snd_sub(r->total_ns, r->child_ns),
+        .cpu_bytes = r->cpu_bytes,
+        .self_cpu_bytes = snd_sub(r->cpu_bytes, r->child_cpu_bytes),
+        .device_bytes = r->device_bytes,
+        .self_device_bytes = snd_sub(r->device_bytes, r->child_device_bytes),
+        .step = step ? step->number : 0,
+        .flops = r->flops,
+        .process = lane->process,
+        .thread = lane->thread,
+        .name = r->name,
+        .depth = r->node,
+        .shapes = r->shapes,
+        .module = r->module,
+        .stack = r->stack,
+        .has_step = step != NULL,
+        .is_user = r->scope == SONDE_SCOPE_USER,
+        .is_async = r->is_async,
+    };
+    w->stopped = !w->to->range(w->to->user, &range);
     return !w->stopped;
 }
 
 /* ---------------------------------------------------------------------- events */
-
-static void add_place(struct writer *w, const struct sonde_event *e)
-{
-    add_number(w, e->process);
-    add_number(w, e->thread);
-    add_number(w, e->time_ns);
-}
-
-static void write_sample(struct writer *w, const struct sonde_event *e)
-{
-    write_stack(w, e->process, e->sample.stack);
-    add_place(w, e);
-    add_number(w, (int64_t)e->sample.covered_ns);
-    add_number(w, e->sample.count);
-    add_number(w, (e->sample.state & SONDE_SAMPLE_ON_CPU) != 0);
-    add_number(w, (e->sample.state & SONDE_SAMPLE_GIL) != 0);
-    add_stack(w, e->sample.stack);
-    end_row(w, SND_TABLE_samples);
-}
 
 /* A free without a size, as torch has it of the CPU, frees what was allocated there. */
 static int64_t size_of(struct writer *w, const struct sonde_event *e)
@@ -361,53 +185,23 @@ static int64_t size_of(struct writer *w, const struct sonde_event *e)
     return frees && e->memory.size_bytes == 0 ? -change.counted : (int64_t)e->memory.size_bytes;
 }
 
-static void write_memory(struct writer *w, const struct sonde_event *e)
-{
-    add_place(w, e);
-    add_number(w, e->kind == SONDE_EVENT_FREE);
-    add_number(w, SND_DEVICE_TYPE(e->memory.device));
-    if (SND_DEVICE_INDEX(e->memory.device) == 0xffff)
-        add_null(w);
-    else
-        add_number(w, SND_DEVICE_INDEX(e->memory.device));
-    add_number(w, (int64_t)e->memory.address);
-    add_number(w, size_of(w, e));
-    end_row(w, SND_TABLE_memory);
-}
-
-static void write_counter(struct writer *w, const struct sonde_event *e)
-{
-    add_place(w, e);
-    add_text(w, sonde_trace_string(w->trace, e->process, e->counter.name));
-    add_real(w, e->counter.value);
-    end_row(w, SND_TABLE_counters);
-}
-
-static void write_mark(struct writer *w, const struct sonde_event *e)
-{
-    write_stack(w, e->process, e->mark.stack);
-    add_place(w, e);
-    add_text(w, sonde_trace_string(w->trace, e->process, e->mark.name));
-    add_stack(w, e->mark.stack);
-    end_row(w, SND_TABLE_marks);
-}
-
 static bool write_event(const struct sonde_event *event, void *user)
 {
-    static const struct {
-        void (*write)(struct writer *, const struct sonde_event *);
-        unsigned tables;
-    } writers[] = {
-        [SONDE_EVENT_SAMPLE] = { write_sample, SND_SQL_ONLY(samples) | SND_SQL_ONLY(stacks) },
-        [SONDE_EVENT_ALLOC] = { write_memory, SND_SQL_ONLY(memory) },
-        [SONDE_EVENT_FREE] = { write_memory, SND_SQL_ONLY(memory) },
-        [SONDE_EVENT_MARK] = { write_mark, SND_SQL_ONLY(marks) | SND_SQL_ONLY(stacks) },
-        [SONDE_EVENT_COUNTER] = { write_counter, SND_SQL_ONLY(counters) },
+    static const unsigned tables[] = {
+        [SONDE_EVENT_SAMPLE] = SND_SQL_ONLY(samples) | SND_SQL_ONLY(stacks),
+        [SONDE_EVENT_ALLOC] = SND_SQL_ONLY(memory),
+        [SONDE_EVENT_FREE] = SND_SQL_ONLY(memory),
+        [SONDE_EVENT_MARK] = SND_SQL_ONLY(marks) | SND_SQL_ONLY(stacks),
+        [SONDE_EVENT_COUNTER] = SND_SQL_ONLY(counters),
     };
     struct writer *w = user;
+    int64_t        size = 0;
 
-    if ((size_t)event->kind < SND_COUNT_OF(writers) && writers[event->kind].tables & w->wanted)
-        writers[event->kind].write(w, event);
+    if ((size_t)event->kind >= SND_COUNT_OF(tables) || !(tables[event->kind] & w->wanted))
+        return !w->stopped;
+    if (event->kind == SONDE_EVENT_ALLOC || event->kind == SONDE_EVENT_FREE)
+        size = size_of(w, event);
+    w->stopped |= !w->to->event(w->to->user, event, size);
     return !w->stopped;
 }
 
@@ -446,14 +240,6 @@ static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
         .row = on_range,
     };
 
-    static const struct snd_range none;
-    static const struct snd_lane  nobody;
-
-    w->count = offsetof(struct snd_columns_of_ranges, shapes);
-    w->into = w->plain;
-    add_details(w, &nobody, &none);
-    w->count = 0;
-    w->into = w->values;
     w->steps = calloc((size_t)w->trace->process_count + 1, sizeof *w->steps);
     if (!w->steps)
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
@@ -462,11 +248,33 @@ static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
 
 /* --------------------------------------------------------------------- the rest */
 
+static void end_row(struct writer *w, enum snd_sql_table_id table)
+{
+    w->line.count = 0;
+    if (!w->stopped && w->wanted & 1u << table)
+        w->stopped = !w->to->row(w->to->user, table, w->line.values, SND_SQL_COLUMNS_MAX);
+}
+
+static void add_number(struct writer *w, int64_t number)
+{
+    snd_line_number(&w->line, number);
+}
+
+static void add_text(struct writer *w, struct sonde_text text)
+{
+    snd_line_text(&w->line, text);
+}
+
+static void add_string(struct writer *w, const char *text)
+{
+    add_text(w, (struct sonde_text){ text, strlen(text) });
+}
+
 /* A number, or null: unknown. */
 static void add_known(struct writer *w, uint32_t number)
 {
     if (number == SONDE_NONE)
-        add_null(w);
+        snd_line_null(&w->line);
     else
         add_number(w, number);
 }
@@ -520,13 +328,16 @@ static void write_threads(struct writer *w)
 static void write_counted(struct writer *w, const struct snd_counted_stack *stack,
                           const struct snd_counter_names *names)
 {
-    write_stack(w, stack->process, stack->stack);
+    w->stopped |= !w->to->stack(w->to->user, stack->process, stack->stack);
     for (uint32_t n = 0; n < names->count; n++) {
         if (stack->samples[n] == 0 && stack->events[n] == 0)
             continue;
         add_number(w, stack->process);
         add_text(w, names->items[n].name);
-        add_stack(w, stack->stack);
+        if (stack->stack)
+            add_number(w, stack->stack);
+        else
+            snd_line_null(&w->line);
         add_number(w, (int64_t)stack->samples[n]);
         add_number(w, (int64_t)stack->events[n]);
         end_row(w, SND_TABLE_stack_counters);
@@ -585,7 +396,7 @@ static enum sonde_status walk(struct writer *w, struct sonde_error *err)
         st = walk_ranges(w, err);
     else if (w->wanted & OF_EVENTS)
         st = sonde_trace_walk(w->trace, SONDE_BY_TIME, write_event, w, err);
-    if (st == SONDE_OK && (w->out_of_memory || w->text.failed))
+    if (st == SONDE_OK && w->out_of_memory)
         st = snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
     return st;
 }
@@ -598,23 +409,18 @@ static enum sonde_status walk_ranks(struct writer *w, struct sonde_error *err)
 
     if (!(w->wanted & OF_RANKS))
         return st;
-    st = snd_sql_ranks_begin(w->trace, w->wanted, w->row, w->user, &w->stopped, &ranks, err);
+    st = snd_sql_ranks_begin(w->trace, w->wanted, w->to->row, w->to->user, &w->stopped, &ranks,
+                             err);
     if (st == SONDE_OK)
         st = snd_sql_ranks_walk(ranks, err);
     return snd_sql_ranks_end(ranks, st, err);
 }
 
-static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, uint32_t columns,
-                                    enum snd_sql_order order, snd_sql_row_fn *row, void *user,
-                                    struct sonde_error *err)
+enum sonde_status snd_sql_parts_walk(struct sonde_trace *trace, unsigned wanted,
+                                     enum snd_sql_order order, const struct snd_sql_parts *to,
+                                     struct sonde_error *err)
 {
-    struct writer w = { .trace = trace,
-                        .wanted = wanted,
-                        .order = order,
-                        .columns = columns,
-                        .row = row,
-                        .user = user };
-    w.into = w.values;
+    struct writer         w = { .trace = trace, .wanted = wanted, .order = order, .to = to };
     bool                  rides = order == SND_SQL_BY_PROCESS && wanted & OF_RANGES;
     struct snd_sql_ranks *ranks = NULL;
     struct sonde_summary *summary = NULL;
@@ -623,12 +429,12 @@ static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, 
     if (st == SONDE_OK && wanted & OF_SUMMARY) /* it rides along with the walk of ranges */
         st = snd_summary_begin(trace, &summary, err);
     if (st == SONDE_OK && rides)
-        st = snd_sql_ranks_begin(trace, wanted, row, user, &w.stopped, &ranks, err);
+        st = snd_sql_ranks_begin(trace, wanted, to->row, to->user, &w.stopped, &ranks, err);
     if (st == SONDE_OK)
         st = walk(&w, err);
     st = snd_sql_ranks_end(ranks, st, err);
     if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(gpu_work))
-        st = snd_sql_gpu_rows(trace, row, user, &w.stopped, err);
+        st = snd_sql_gpu_rows(trace, to->row, to->user, &w.stopped, err);
     if (st == SONDE_OK && !w.stopped && !rides)
         st = walk_ranks(&w, err);
     if (st == SONDE_OK && !w.stopped && wanted & OF_STACK_COUNTERS)
@@ -649,23 +455,31 @@ static enum sonde_status write_rows(struct sonde_trace *trace, unsigned wanted, 
         free(w.steps[i].items);
     free(w.steps);
     sonde_summary_free(summary);
-    snd_map_release(&w.stacks);
     snd_live_release(&w.live);
-    snd_rendered_release(&w.shapes);
-    sonde_buffer_release(&w.text);
     return st;
+}
+
+static enum sonde_status make_rows(struct sonde_trace *trace, unsigned wanted, uint32_t columns,
+                                   enum snd_sql_order order, snd_sql_row_fn *row, void *user,
+                                   struct sonde_error *err)
+{
+    struct snd_sql_maker maker;
+
+    snd_sqlmaker_begin(&maker, trace, wanted, columns, row, user);
+    const struct snd_sql_parts parts = snd_sqlmaker_parts(&maker);
+    return snd_sqlmaker_end(&maker, snd_sql_parts_walk(trace, wanted, order, &parts, err), err);
 }
 
 enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
                                     enum snd_sql_order order, snd_sql_row_fn *row, void *user,
                                     struct sonde_error *err)
 {
-    return write_rows(trace, wanted, UINT32_MAX, order, row, user, err);
+    return make_rows(trace, wanted, UINT32_MAX, order, row, user, err);
 }
 
 enum sonde_status snd_sql_table_rows(struct sonde_trace *trace, enum snd_sql_table_id table,
                                      uint32_t columns, enum snd_sql_order order,
                                      snd_sql_row_fn *row, void *user, struct sonde_error *err)
 {
-    return write_rows(trace, 1u << table, columns, order, row, user, err);
+    return make_rows(trace, 1u << table, columns, order, row, user, err);
 }

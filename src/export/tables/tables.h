@@ -64,8 +64,17 @@ struct snd_sql_value {
         struct sonde_text text;
     };
     bool     is_null;
-    uint32_t name; /* of a text that is a name of the trace: its number plus one; else 0 */
+    uint32_t name; /* of a text: others of this name are the same; 0: it has none */
 };
+/* A name is of a name of the trace, which stays where it is: its number plus one. Or of a text that was made of others. */
+#define SND_SQL_MADE_NAME (1u << 31)
+
+/* Where to remember of names what is known of their texts: nearly all come again and again. */
+#define SND_SQL_NAMES 256
+static inline size_t snd_sql_name_place(uint32_t name)
+{
+    return (name + (name >> 24)) % SND_SQL_NAMES;
+}
 
 /*
  * Takes a row, of as many values as its table has columns. From number `given` on they are plain: null or 0, and the same in all rows of
