@@ -185,15 +185,14 @@ static const char CHECK[] =
     "db.commit()\n"
     "assert db.execute('pragma integrity_check').fetchall() == [('ok',)]\n";
 
-static void test_sqlite_reads_it(void **state)
+static void write_and_read(bool apart)
 {
     char                   path[] = "/tmp/sonde-sqlitefile-XXXXXX", command[4000];
     struct snd_sqlite_tree schema = { .is_schema = true };
     int                    fd = mkostemp(path, O_CLOEXEC);
 
-    (void)state;
     assert_true(fd >= 0);
-    snd_sqlite_begin(&file, fd);
+    snd_sqlite_begin(&file, fd, apart);
     put_schema(&schema, "table", "rows", "rows", put_rows(),
                "CREATE TABLE rows (name text, number integer)");
     put_schema(&schema, "table", "big", "big", put_big(),
@@ -204,11 +203,24 @@ static void test_sqlite_reads_it(void **state)
     put_schema(&schema, "index", "bigs", "big", put_index(true), "CREATE INDEX bigs on big (name)");
     put_empty_tables(&schema);
     assert_int_equal(snd_sqlite_finish(&file, &schema, NULL), SONDE_OK);
+    snd_sqlite_end(&file);
     close(fd);
     snprintf(command, sizeof command, "python3 - %s <<'END'\n%sEND\n", path, CHECK);
     int rc = system(command); /* NOLINT(cert-env33-c): the words are ours */
     unlink(path);
     assert_int_equal(rc, 0);
+}
+
+static void test_sqlite_reads_it(void **state)
+{
+    (void)state;
+    write_and_read(false);
+}
+
+static void test_what_another_thread_writes(void **state)
+{
+    (void)state;
+    write_and_read(true);
 }
 
 /* SQLite locks bytes of the page at 2^30, which may hold nothing. */
@@ -219,7 +231,7 @@ static void test_lock_page_is_left_out(void **state)
 
     (void)state;
     assert_true(fd >= 0);
-    snd_sqlite_begin(&file, fd);
+    snd_sqlite_begin(&file, fd, false);
     file.pages = LOCK_PAGE - 2;
     assert_int_equal(snd_sqlite_end_tree(&file, &tree), LOCK_PAGE - 1);
     assert_int_equal(snd_sqlite_end_tree(&file, &tree), LOCK_PAGE + 1);
@@ -229,24 +241,48 @@ static void test_lock_page_is_left_out(void **state)
     const uint8_t *leaf = tree.levels[0]->bytes + tree.levels[0]->cells;
     const uint8_t  first[] = { 0, 4, 0, 0 }, next[] = { 0, 4, 0, 2 };
     assert_memory_equal(leaf + 2 + 1 + 489, first, 4);
-    assert_memory_equal(file.buffer + file.filled - 4 * SND_SQLITE_PAGE, next, 4);
+    assert_memory_equal(file.out.at - 4 * SND_SQLITE_PAGE, next, 4);
     snd_sqlite_release_tree(&tree);
     close(fd);
 }
 
-static void test_full_disk(void **state)
+static void fill_disk(bool apart)
 {
     struct snd_sqlite_tree schema = { .is_schema = true };
     struct sonde_error     err;
     int                    fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-    (void)state;
     assert_true(fd >= 0);
-    snd_sqlite_begin(&file, fd);
-    put_rows();
-    assert_true(file.failed);
+    snd_sqlite_begin(&file, fd, apart);
+    for (int i = 0; i < 4 && !snd_sqlite_failed(&file); i++)
+        put_rows();
+    assert_true(snd_sqlite_failed(&file));
     assert_int_equal(snd_sqlite_finish(&file, &schema, &err), SONDE_E_IO);
     assert_string_equal(err.message, "cannot write the database: No space left on device");
+    snd_sqlite_end(&file);
+    close(fd);
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    fill_disk(false);
+    fill_disk(true);
+}
+
+/* Whoever gives up need not finish it. */
+static void test_end_without_finish(void **state)
+{
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_true(fd >= 0);
+    snd_sqlite_begin(&file, fd, true);
+    put_rows();
+    assert_false(snd_sqlite_failed(&file));
+    assert_non_null(file.out.behind);
+    snd_sqlite_end(&file);
+    assert_null(file.out.behind);
     close(fd);
 }
 
@@ -255,8 +291,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_varints),
         cmocka_unit_test(test_sqlite_reads_it),
+        cmocka_unit_test(test_what_another_thread_writes),
         cmocka_unit_test(test_lock_page_is_left_out),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_end_without_finish),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/system/processors.h"
 #include "base/text/buf.h"
 #include "base/data/map.h"
 #include "base/text/utf8.h"
@@ -159,7 +160,7 @@ static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_v
     if (id == INDEXED_TABLE)
         d->failed |= !snd_rowlists_add(&d->names, values[INDEXED_COLUMN].text,
                                        values[INDEXED_COLUMN].name, tree->rowid);
-    return !d->failed && !d->file->failed;
+    return !d->failed && !snd_sqlite_failed(d->file);
 }
 
 /* ------------------------------------------------------------------------ index */
@@ -262,12 +263,13 @@ static enum sonde_status make_database(int fd, struct sonde_trace *trace, struct
 
     if (!d.file)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the database");
-    snd_sqlite_begin(d.file, fd);
+    snd_sqlite_begin(d.file, fd, snd_processors() > 1);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
         d.columns[i] = list_columns(&snd_sql_tables[i]);
     enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, SND_SQL_BY_TIME, put_row, &d, err);
     if (st == SONDE_OK)
         st = finish(&d, err);
+    snd_sqlite_end(d.file);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
         snd_sqlite_release_tree(&d.tables[i]);
     for (size_t i = 0; i < SND_SQL_COLUMNS_MAX; i++)

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/count_of.h"
-#include "base/files/fd_io.h"
 
 #define PAGE SND_SQLITE_PAGE
 #define HEADER 100u /* of the file, at the front of page 1 */
@@ -68,23 +67,29 @@ size_t snd_sqlite_real(uint8_t *to, double value, uint8_t *type)
 
 /* ------------------------------------------------------------------------ pages */
 
-static void fail(struct snd_sqlite_file *file, int os_error)
+static void fail(struct snd_sqlite_file *file)
 {
-    if (!file->failed)
-        file->os_error = os_error;
-    file->failed = true;
+    file->out_of_memory = true;
 }
 
-void snd_sqlite_begin(struct snd_sqlite_file *file, int fd)
+/* A page in place, whose bytes follow. */
+static uint8_t *append_page(struct snd_sqlite_file *file)
 {
-    *file = (struct snd_sqlite_file){ .fd = fd, .pages = 1, .filled = PAGE };
+    uint8_t *page = (uint8_t *)snd_out_room(&file->out, PAGE);
+
+    file->out.at += PAGE;
+    return page;
 }
 
-static void flush(struct snd_sqlite_file *file)
+void snd_sqlite_begin(struct snd_sqlite_file *file, int fd, bool apart)
 {
-    if (!file->failed && !snd_write_all(file->fd, file->buffer, file->filled))
-        fail(file, errno);
-    file->filled = 0;
+    file->fd = fd;
+    file->sink = sonde_sink_fd(fd);
+    file->pages = 1;
+    file->out_of_memory = false;
+    snd_out_init(&file->out, &file->sink);
+    snd_out_apart(&file->out, apart ? SND_AHEAD_FEW : 0);
+    memset(append_page(file), 0, PAGE); /* in place of page 1 */
 }
 
 /* The number that the next page will have. */
@@ -95,11 +100,9 @@ static uint32_t next_page(const struct snd_sqlite_file *file)
 
 static uint8_t *take_page(struct snd_sqlite_file *file)
 {
-    if (file->filled == SND_SQLITE_BUFFER)
-        flush(file);
+    uint8_t *page = append_page(file);
+
     file->pages++;
-    file->filled += PAGE;
-    uint8_t *page = file->buffer + file->filled - PAGE;
     if (file->pages != LOCK_PAGE)
         return page;
     memset(page, 0, PAGE);
@@ -141,7 +144,7 @@ static struct snd_sqlite_page *open_page(struct snd_sqlite_file *file, struct sn
     }
     if (level < SND_SQLITE_LEVELS && tree->levels[level])
         return tree->levels[level];
-    fail(file, ENOMEM);
+    fail(file);
     return NULL;
 }
 
@@ -261,7 +264,7 @@ void snd_sqlite_add(struct snd_sqlite_file *file, struct snd_sqlite_tree *tree, 
     size_t                  local = length <= most ? length : local_bytes(most, length);
     size_t                  size = snd_sqlite_varint_size(length) + local;
 
-    if (!leaf || file->failed)
+    if (!leaf || snd_sqlite_failed(file))
         return;
     if (!tree->is_index)
         size += snd_sqlite_varint_size((uint64_t)rowid);
@@ -329,9 +332,9 @@ static void put_header(uint8_t *to, uint32_t pages)
 }
 
 /* The root of the schema, behind the header: cells stay where they are. */
-static void put_first_page(struct snd_sqlite_file *file, struct snd_sqlite_tree *schema)
+static void make_first_page(struct snd_sqlite_file *file, struct snd_sqlite_tree *schema,
+                            uint8_t bytes[PAGE])
 {
-    uint8_t  bytes[PAGE];
     uint32_t level = 0, right = 0;
 
     if (!open_page(file, schema, 0))
@@ -342,21 +345,26 @@ static void put_first_page(struct snd_sqlite_file *file, struct snd_sqlite_tree 
     close_page(page, schema, level, right);
     memcpy(bytes, page->bytes, PAGE);
     memmove(bytes + HEADER, page->bytes, header_size(level) + 2 * page->count);
-    flush(file);
     put_header(bytes, file->pages);
-    if (!file->failed && pwrite(file->fd, bytes, PAGE, 0) != (ssize_t)PAGE)
-        fail(file, errno);
 }
 
 enum sonde_status snd_sqlite_finish(struct snd_sqlite_file *file, struct snd_sqlite_tree *schema,
                                     struct sonde_error *err)
 {
-    put_first_page(file, schema);
+    uint8_t first[PAGE];
+
+    make_first_page(file, schema, first);
     snd_sqlite_release_tree(schema);
-    if (!file->failed)
-        return SONDE_OK;
-    errno = file->os_error;
-    if (errno == ENOMEM)
+    if (file->out_of_memory)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the database");
+    if (snd_out_finish(&file->out, NULL) != SONDE_OK)
+        errno = file->out.os_error;
+    else if (pwrite(file->fd, first, PAGE, 0) == (ssize_t)PAGE)
+        return SONDE_OK;
     return snd_fail_os(err, SONDE_E_IO, "cannot write the database");
+}
+
+void snd_sqlite_end(struct snd_sqlite_file *file)
+{
+    (void)!snd_out_end(&file->out, SONDE_E_STATE, NULL);
 }

@@ -3,17 +3,18 @@
  * export/sqlite/sqlite_file.h - an SQLite database written front to back, as its file format has it
  * (https://sqlite.org/fileformat2.html; docs/decisions/0019).
  *
- *     snd_sqlite_begin(&file, fd);
+ *     snd_sqlite_begin(&file, fd, apart);
  *     snd_sqlite_add(&file, &table, rowid, record, length);        rowids rise
  *     snd_sqlite_add(&file, &index, 0, record, length);            records rise, in the index's order
  *     uint32_t root = snd_sqlite_end_tree(&file, &table);
  *     snd_sqlite_add(&file, &schema, 1, record, length);           says where the roots are
  *     snd_sqlite_finish(&file, &schema, err);
+ *     snd_sqlite_end(&file);                                       whatever came of it
  *
  * B-trees that only grow at their end need one open page a level: a full page is written where the file ends, and its place
  * is a cell of the page above. Memory does not depend on the number of rows. Page 1, the root of the schema, is written last.
  *
- * Layer: export. Threads: belongs to one thread.
+ * Layer: export. Threads: belongs to one thread; another may write to the file.
  */
 #ifndef SND_EXPORT_SQLITE_SQLITE_FILE_H
 #define SND_EXPORT_SQLITE_SQLITE_FILE_H
@@ -24,18 +25,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/sink.h"
 
 #define SND_SQLITE_PAGE 4096u
-#define SND_SQLITE_BUFFER (64 * SND_SQLITE_PAGE)
 #define SND_SQLITE_LEVELS 16 /* each page has at least 3 below it, and there are 2^32 */
 
 struct snd_sqlite_file {
-    int      fd;
-    uint32_t pages; /* so far, with those in the buffer */
-    size_t   filled;
-    bool     failed; /* memory is out, or a write failed: `os_error` */
-    int      os_error;
-    uint8_t  buffer[SND_SQLITE_BUFFER];
+    int               fd;
+    struct sonde_sink sink;  /* the same */
+    struct snd_out    out;   /* to it */
+    uint32_t          pages; /* so far, with those that are not written yet */
+    bool              out_of_memory;
 };
 
 /* A page being filled: pointers to cells grow from its front, cells from its end. */
@@ -52,8 +52,13 @@ struct snd_sqlite_tree {
     bool                    is_index, is_schema;
 };
 
-/* `fd` is an empty file, of which nothing is read. */
-void snd_sqlite_begin(struct snd_sqlite_file *file, int fd);
+/* `fd` is an empty file, of which nothing is read. `apart`: another thread writes to it. */
+void snd_sqlite_begin(struct snd_sqlite_file *file, int fd, bool apart);
+/* Nothing more is needed: memory is out, or a write failed. */
+static inline bool snd_sqlite_failed(const struct snd_sqlite_file *file)
+{
+    return file->out_of_memory || file->out.failed;
+}
 /* Adds a row or an entry of an index. */
 void snd_sqlite_add(struct snd_sqlite_file *file, struct snd_sqlite_tree *tree, int64_t rowid,
                     const uint8_t *record, size_t length);
@@ -64,6 +69,8 @@ void     snd_sqlite_release_tree(struct snd_sqlite_tree *tree);
 SND_CHECKED enum sonde_status snd_sqlite_finish(struct snd_sqlite_file *file,
                                                 struct snd_sqlite_tree *schema,
                                                 struct sonde_error     *err);
+/* No thread writes to it any more. */
+void snd_sqlite_end(struct snd_sqlite_file *file);
 
 /* ---------------------------------------------------------------------- records */
 
