@@ -98,6 +98,7 @@ static void rows_are_kept(void **state)
                 assert_true(snd_columns_add(&columns, values, SND_SQL_COLUMNS_MAX, &kept));
             }
             assert_int_equal(columns.count, 40);
+            snd_columns_spread(&columns);
             for (uint64_t i = 0; i < 40; i++)
                 check_row(&columns, &kept, table, left_out, i, i);
             for (int turn = 0; turn < 2; turn++)
@@ -147,7 +148,7 @@ static void plain_values_are_written(void **state)
             fill_plain(values, table, i, count_given(table, i));
             assert_true(snd_columns_add(&columns, values, count_given(table, i), &kept));
         }
-        snd_columns_settle(&columns);
+        snd_columns_spread(&columns);
         for (uint64_t i = 0; i < ROWS; i++) {
             fill_plain(values, table, i, count_given(table, i));
             check_values(&columns, &kept, SIZE_MAX, i, values);
@@ -161,6 +162,55 @@ static void plain_values_are_written(void **state)
             check_values(&columns, &kept, SIZE_MAX, i, values);
         }
         snd_columns_release(&columns);
+        snd_texts_release(&kept.all);
+    }
+}
+
+/* Each column is the same until another row, or to the end; others come from a copy and from keeping some. */
+static void columns_stay_the_same(void **state)
+{
+    enum { ROWS = 100, PICKED = 30 };
+    size_t                      time;
+    const struct snd_sql_table *table = &snd_sql_tables[find_table(&time)];
+    size_t                      count = snd_sql_column_count(table);
+
+    (void)state;
+    for (uint32_t first = 0; first < 3; first++) {
+        struct snd_columns      columns = { .count = 0 }, picked = { .count = 0 };
+        struct snd_column_texts kept = { .latest = { 0 } };
+        struct snd_sql_value    values[SND_SQL_COLUMNS_MAX];
+        uint32_t                rows[PICKED];
+        snd_columns_init(&columns, table, snd_chosen_but(table, SIZE_MAX));
+        snd_columns_init(&picked, table, snd_chosen_but(table, SIZE_MAX));
+        for (uint64_t i = 0; i < ROWS; i++) { /* column k is another one from row 20 * k on */
+            for (size_t k = 0; k < count; k++) {
+                struct snd_sql_value all[SND_SQL_COLUMNS_MAX];
+                fill(all, table, first + (i >= 20 * k));
+                values[k] = all[k];
+            }
+            assert_true(snd_columns_add(&columns, values, SND_SQL_COLUMNS_MAX, &kept));
+        }
+        snd_columns_settle(&columns);
+        assert_true(columns.columns[0].is_same && columns.columns[count - 1].is_same);
+        assert_false(columns.columns[1].is_same);
+        for (uint32_t i = 0; i < PICKED; i++)
+            rows[i] = ROWS - 1 - 3 * i;
+        assert_true(snd_columns_pick(&picked, &columns, rows, PICKED));
+        assert_true(picked.columns[0].is_same);
+        snd_columns_spread(&picked);
+        snd_columns_spread(&columns);
+        for (uint64_t i = 0; i < ROWS; i++) {
+            for (size_t k = 0; k < count; k++) {
+                struct snd_sql_value all[SND_SQL_COLUMNS_MAX];
+                fill(all, table, first + (i >= 20 * k));
+                values[k] = all[k];
+            }
+            check_values(&columns, &kept, SIZE_MAX, i, values);
+            if ((ROWS - 1 - i) % 3 == 0 && (ROWS - 1 - i) / 3 < PICKED)
+                check_values(&picked, &kept, SIZE_MAX, (ROWS - 1 - i) / 3, values);
+        }
+        snd_columns_release(&columns);
+        snd_columns_release(&picked);
         snd_texts_release(&kept.all);
     }
 }
@@ -207,10 +257,8 @@ static void end(struct writing *w, uint64_t rows, uint32_t groups)
     assert_memory_equal(bytes, "PAR1", 4);
     assert_memory_equal(bytes + size - 4, "PAR1", 4);
     free(bytes);
-    snd_parquet_part_release(&w->part);
-    snd_texts_release(&w->shared.texts.all);
-    snd_parquet_scratch_release(&w->shared.scratch);
     snd_parquet_shared_release(&w->shared);
+    snd_parquet_part_release(&w->part);
 }
 
 /* At two groups' rows the earlier half is written; what comes from before its end is late, and kept apart until it is a group. */
@@ -238,6 +286,7 @@ static void parts_are_written_as_they_fill(void **state)
         add(&w, half - 1);
     assert_int_equal(w.part.late.count, half - 1);
     assert_int_equal(w.part.late.column_count, w.part.rows.column_count);
+    snd_columns_spread(&w.part.late);
     for (size_t i = 0; i < w.part.late.count; i++)
         assert_int_equal(w.part.late.columns[w.time - (w.time > w.part.left_out)].numbers[i],
                          half - 1);
@@ -248,6 +297,57 @@ static void parts_are_written_as_they_fill(void **state)
     add(&w, 5);
     assert_int_equal(w.part.late.count, 1);
     end(&w, 3 * (uint64_t)half + 2, 5); /* the rest is a group and one row, the late one another */
+}
+
+#define MANY (5 * (uint64_t)SND_PARQUET_GROUP_ROWS + 777)
+
+/* Rows in some disorder, a few of which are late. */
+static uint8_t *write_many(bool apart, size_t *size)
+{
+    struct writing w = begin();
+
+    w.shared.queue.apart = apart;
+    for (uint64_t i = 0; i < MANY; i++)
+        add(&w, (int64_t)(i % 9973 == 0 ? i / 2 : i ^ 5));
+    assert_int_equal(w.shared.queue.has_thread, apart);
+    end(&w, MANY, 7); /* and one of the late rows */
+    return scratch_load(scratch_path("a/b/c.parquet"), size);
+}
+
+static void a_thread_writes_the_same(void **state)
+{
+    size_t   here, apart;
+    uint8_t *bytes = write_many(false, &here), *others = write_many(true, &apart);
+
+    (void)state;
+    assert_int_equal(here, apart);
+    assert_memory_equal(bytes, others, here);
+    free(bytes);
+    free(others);
+}
+
+/* A group that cannot be written is an error of the next one, or of the end. */
+static void a_failure_of_the_thread_arrives(void **state)
+{
+    struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
+    struct writing       w = begin();
+    struct sonde_error   err = { 0 };
+    enum sonde_status    st = SONDE_OK;
+
+    (void)state;
+    free(w.part.path);
+    w.part.path = strdup("/dev/null/c.parquet");
+    w.shared.queue.apart = true;
+    fill(values, &snd_sql_tables[w.part.table], 1);
+    for (uint64_t i = 0; st == SONDE_OK && i < 2 * (uint64_t)SND_PARQUET_GROUP_ROWS; i++) {
+        values[w.time] = (struct snd_sql_value){ .number = (int64_t)i };
+        st = snd_parquet_part_add(&w.part, &w.shared, values, SND_SQL_COLUMNS_MAX, &err);
+    }
+    assert_int_equal(st, SONDE_OK); /* it is on its way */
+    assert_int_equal(snd_parquet_part_finish(&w.part, &w.shared, &err), SONDE_E_IO);
+    assert_non_null(strstr(err.message, "/dev/null/c.parquet"));
+    snd_parquet_shared_release(&w.shared);
+    snd_parquet_part_release(&w.part);
 }
 
 /* What is asked to be written early is halved as well; one row is written whole. */
@@ -302,7 +402,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_kept),
         cmocka_unit_test(plain_values_are_written),
+        cmocka_unit_test(columns_stay_the_same),
         cmocka_unit_test(parts_are_written_as_they_fill),
+        cmocka_unit_test(a_thread_writes_the_same),
+        cmocka_unit_test(a_failure_of_the_thread_arrives),
         cmocka_unit_test(parts_are_written_early),
         cmocka_unit_test(a_place_for_tables),
     };

@@ -15,6 +15,7 @@
 #include "base/files/folders.h"
 #include "base/text/buf.h"
 #include "export/common/exporter.h"
+#include "export/common/walk_ahead.h"
 #include "export/parquet/parquet_part.h"
 #include "sonde/tables.h"
 
@@ -24,13 +25,13 @@ struct folder {
     struct snd_parquet_shared shared;
     const char               *path;
     char                      job[SONDE_JOB_SIZE];
-    struct snd_parquet_part  *parts;
+    struct snd_parquet_part **parts; /* each stays where it is */
     uint32_t                  part_count, part_room;
     struct snd_map            numbers; /* of parts, by table and process */
     struct {
-        size_t   process_column; /* or SIZE_MAX */
-        int64_t  process;        /* of its latest row */
-        uint32_t part;           /* that it went to, plus one; 0: none yet */
+        size_t                   process_column; /* or SIZE_MAX */
+        int64_t                  process;        /* of its latest row */
+        struct snd_parquet_part *part;           /* that it went to; NULL: none yet */
     } tables[SND_SQL_TABLES];
     size_t              memory;
     struct sonde_error *err;
@@ -62,39 +63,40 @@ static struct snd_parquet_part *find_part(struct folder *f, enum snd_sql_table_i
     uint32_t       number;
 
     if (snd_map_get(&f->numbers, key, &number))
-        return &f->parts[number];
+        return f->parts[number];
     if (!snd_grow(&f->parts, &f->part_room, f->part_count, sizeof *f->parts) ||
         !snd_map_put(&f->numbers, key, f->part_count))
         return NULL;
-    char *path = part_path(f, table, process);
-    if (!path)
+    struct snd_parquet_part *part = malloc(sizeof *part);
+    char                    *path = part ? part_path(f, table, process) : NULL;
+    if (!path) {
+        free(part);
         return NULL;
-    snd_parquet_part_init(&f->parts[f->part_count], table, path);
-    return &f->parts[f->part_count++];
+    }
+    snd_parquet_part_init(part, table, path);
+    f->parts[f->part_count++] = part;
+    return part;
 }
 
 /* The same, most often that of the row before. */
 static struct snd_parquet_part *find_latest(struct folder *f, enum snd_sql_table_id table,
                                             int64_t process)
 {
-    if (f->tables[table].part == 0 || f->tables[table].process != process) {
-        const struct snd_parquet_part *part = find_part(f, table, process);
-        if (!part)
-            return NULL;
+    if (!f->tables[table].part || f->tables[table].process != process) {
+        f->tables[table].part = find_part(f, table, process);
         f->tables[table].process = process;
-        f->tables[table].part = (uint32_t)(part - f->parts) + 1;
     }
-    return &f->parts[f->tables[table].part - 1];
+    return f->tables[table].part;
 }
 
 /* The part that holds most memory writes half of its rows. */
 static enum sonde_status spill_largest(struct folder *f)
 {
-    struct snd_parquet_part *largest = &f->parts[0];
+    struct snd_parquet_part *largest = f->parts[0];
 
     for (uint32_t i = 1; i < f->part_count; i++)
-        if (snd_parquet_part_memory(&f->parts[i]) > snd_parquet_part_memory(largest))
-            largest = &f->parts[i];
+        if (snd_parquet_part_memory(f->parts[i]) > snd_parquet_part_memory(largest))
+            largest = f->parts[i];
     size_t            before = snd_parquet_part_memory(largest);
     enum sonde_status st = snd_parquet_part_spill(largest, &f->shared, f->err);
     f->memory -= before - snd_parquet_part_memory(largest);
@@ -133,7 +135,7 @@ static enum sonde_status add_empty(struct folder *f)
     bool has_part[SND_SQL_TABLES] = { false };
 
     for (uint32_t i = 0; i < f->part_count; i++)
-        has_part[f->parts[i].table] = true;
+        has_part[f->parts[i]->table] = true;
     for (enum snd_sql_table_id i = 0; i < SND_SQL_TABLES; i++) {
         bool by_process = f->tables[i].process_column != SIZE_MAX;
         if (!has_part[i] && !find_part(f, i, by_process ? 0 : -1))
@@ -152,7 +154,9 @@ static enum sonde_status write_parts(struct folder *f, struct sonde_trace *trace
     if (st == SONDE_OK)
         st = add_empty(f);
     for (uint32_t i = 0; st == SONDE_OK && i < f->part_count; i++)
-        st = snd_parquet_part_finish(&f->parts[i], &f->shared, f->err);
+        st = snd_parquet_part_flush(f->parts[i], &f->shared, f->err);
+    for (uint32_t i = 0; st == SONDE_OK && i < f->part_count; i++)
+        st = snd_parquet_part_finish(f->parts[i], &f->shared, f->err);
     return st;
 }
 
@@ -161,15 +165,19 @@ static enum sonde_status write_folder(struct sonde_trace *trace, const char *pat
 {
     struct folder f = { .path = path, .err = err };
 
+    f.shared.queue.apart = snd_ahead_pays(trace);
+
     sonde_trace_job(trace, f.job);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
         f.tables[i].process_column = snd_sql_column_find(&snd_sql_tables[i], "process");
     enum sonde_status st = write_parts(&f, trace);
-    for (uint32_t i = 0; i < f.part_count; i++)
-        snd_parquet_part_release(&f.parts[i]);
+    snd_parquet_shared_release(&f.shared); /* its thread is done with the parts */
+    for (uint32_t i = 0; i < f.part_count; i++) {
+        snd_parquet_part_release(f.parts[i]);
+        free(f.parts[i]);
+    }
     free(f.parts);
     snd_map_release(&f.numbers);
-    snd_parquet_shared_release(&f.shared);
     return st;
 }
 

@@ -92,12 +92,12 @@ static void put_levels(struct snd_parquet_scratch *s, const struct snd_parquet_r
                        const struct snd_column *column, size_t count)
 {
     snd_buf_clear(&s->text);
-    if (count == 0 || count == rows->count) {
-        snd_parquet_run(&s->text, count > 0, rows->count, 1);
+    if (count == 0 || count == rows->columns->count) {
+        snd_parquet_run(&s->text, count > 0, rows->columns->count, 1);
     } else {
-        for (size_t i = 0; i < rows->count; i++)
-            s->locals[i] = !snd_column_is_null(column, rows->order[i]);
-        snd_parquet_runs(&s->text, s->locals, rows->count, 1);
+        for (size_t i = 0; i < rows->columns->count; i++)
+            s->locals[i] = !snd_column_is_null(column, i);
+        snd_parquet_runs(&s->text, s->locals, rows->columns->count, 1);
     }
     snd_buf_le(&s->page, s->text.length, 4);
     snd_buf_put(&s->page, s->text.bytes, s->text.length);
@@ -212,15 +212,16 @@ static void bound_reals(struct chunk *chunk, const int64_t *bits, size_t count)
 }
 
 static void put_numbers(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
-                        const struct snd_column *column, size_t count, struct chunk *chunk)
+                        const struct snd_column *column, const int64_t *values, size_t count,
+                        struct chunk *chunk)
 {
     int64_t dictionary[DICTIONARY_MOST], bounds[2];
     bool    is_real = column->type == SND_SQL_REAL;
 
-    find_bounds(s->values, count, bounds);
-    size_t different = number_values(s->values, count, bounds, s->ids, dictionary);
+    find_bounds(values, count, bounds);
+    size_t different = number_values(values, count, bounds, s->ids, dictionary);
     if (is_real)
-        bound_reals(chunk, s->values, count);
+        bound_reals(chunk, values, count);
     else
         put_bounds(chunk, bounds[0], bounds[1]);
     if (different > 0) {
@@ -232,9 +233,9 @@ static void put_numbers(struct snd_parquet_scratch *s, const struct snd_parquet_
     if (different > 0)
         put_ids(s, count, different);
     else if (is_real)
-        snd_buf_put(&s->page, s->values, count * sizeof *s->values);
+        snd_buf_put(&s->page, values, count * sizeof *values);
     else
-        snd_parquet_deltas(&s->page, s->values, count);
+        snd_parquet_deltas(&s->page, values, count);
     chunk->encoding = different > 0 ? ENCODING_DICTIONARY
                       : is_real     ? ENCODING_PLAIN
                                     : ENCODING_DELTA;
@@ -302,55 +303,31 @@ static void put_texts(struct snd_parquet_scratch *s, const struct snd_parquet_ro
 
 /* ------------------------------------------------------------------------ groups */
 
-/* The values that are not null, in order; how many. */
+/* The numbers that are not null, or numbers of texts, in order; how many. */
 static size_t gather(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
-                     const struct snd_column *column)
+                     const struct snd_column *column, const int64_t **values)
 {
-    const uint32_t *order = rows->order;
-    int64_t        *values = s->values;
-    size_t          n = 0;
+    size_t n = 0, count = rows->columns->count;
 
-    if (column->null_count == 0) {
-        if (column->type == SND_SQL_TEXT)
-            for (; n < rows->count; n++)
-                values[n] = column->texts[order[n]];
-        else
-            for (; n < rows->count; n++)
-                values[n] = column->numbers[order[n]];
+    *values = s->values;
+    if (column->null_count == count)
+        return 0;
+    if (column->is_same) { /* a few rows */
+        for (; n < count; n++)
+            s->values[n] = column->same;
         return n;
     }
-    for (size_t i = 0; i < rows->count; i++)
-        if (!snd_column_is_null(column, order[i]))
-            values[n++] = column->type == SND_SQL_TEXT ? column->texts[order[i]]
-                                                       : column->numbers[order[i]];
+    if (column->null_count == 0 && column->type != SND_SQL_TEXT) {
+        *values = column->numbers;
+        return count;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!snd_column_is_null(column, i))
+            s->values[n++] = column->type == SND_SQL_TEXT ? column->texts[i] : column->numbers[i];
     return n;
 }
 
 #define RUN_LEAST 8u /* values that are written as a run rather than one by one */
-
-/* Whether all values are the same; of most columns, they are. By blocks, which the compiler makes fast. */
-static bool is_constant(const struct snd_column *column, size_t count)
-{
-    enum { BLOCK = 64 };
-    size_t at = 0;
-
-    if (column->null_count > 0)
-        return false;
-    if (column->type == SND_SQL_TEXT) {
-        while (at < count && column->texts[at] == column->texts[0])
-            at++;
-        return at == count;
-    }
-    for (int64_t differs = 0; at + BLOCK <= count; at += BLOCK) {
-        for (size_t i = 0; i < BLOCK; i++)
-            differs |= column->numbers[at + i] ^ column->numbers[0];
-        if (differs)
-            return false;
-    }
-    while (at < count && column->numbers[at] == column->numbers[0])
-        at++;
-    return at == count;
-}
 
 /* A dictionary of one, and one run of it. */
 static void put_constant(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
@@ -359,10 +336,10 @@ static void put_constant(struct snd_parquet_scratch *s, const struct snd_parquet
     static const char width = 1;
 
     if (column->type == SND_SQL_TEXT) {
-        s->values[0] = column->texts[0];
+        s->values[0] = column->same;
         number_texts(s, rows->texts, 1, chunk);
     } else {
-        int64_t value = column->numbers[0];
+        int64_t value = column->same;
         if (column->type == SND_SQL_REAL)
             bound_reals(chunk, &value, 1);
         else
@@ -371,20 +348,21 @@ static void put_constant(struct snd_parquet_scratch *s, const struct snd_parquet
     }
     put_page(s, PAGE_DICTIONARY, 1, ENCODING_PLAIN);
     chunk->data_at = rows->offset + s->bytes.length;
-    put_levels(s, rows, column, rows->count);
+    put_levels(s, rows, column, rows->columns->count);
     snd_buf_put(&s->page, &width, 1);
-    snd_parquet_run(&s->page, 0, rows->count, 1);
+    snd_parquet_run(&s->page, 0, rows->columns->count, 1);
     chunk->encoding = ENCODING_DICTIONARY;
 }
 
 static void put_chunk(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
                       const struct snd_column *column, struct chunk *chunk)
 {
-    size_t all = rows->columns->count;
-    bool   is_same = rows->count >= RUN_LEAST && is_constant(column, all);
-    size_t count = is_same ? rows->count : column->null_count == all ? 0 : gather(s, rows, column);
+    size_t         all = rows->columns->count;
+    const int64_t *values = NULL;
+    bool           is_same = column->is_same && column->null_count == 0 && all >= RUN_LEAST;
+    size_t         count = is_same ? all : gather(s, rows, column, &values);
 
-    *chunk = (struct chunk){ .null_count = rows->count - count };
+    *chunk = (struct chunk){ .null_count = all - count };
     chunk->dictionary_at = chunk->data_at = rows->offset + s->bytes.length;
     snd_buf_clear(&s->page);
     if (is_same) {
@@ -395,9 +373,9 @@ static void put_chunk(struct snd_parquet_scratch *s, const struct snd_parquet_ro
     } else if (column->type == SND_SQL_TEXT) {
         put_texts(s, rows, column, count, chunk);
     } else {
-        put_numbers(s, rows, column, count, chunk);
+        put_numbers(s, rows, column, values, count, chunk);
     }
-    put_page(s, PAGE_DATA, rows->count, chunk->encoding);
+    put_page(s, PAGE_DATA, rows->columns->count, chunk->encoding);
     chunk->end_at = rows->offset + s->bytes.length;
 }
 
@@ -440,7 +418,7 @@ static void describe_chunk(struct snd_thrift *t, const char *name, int32_t type,
 static void end_group(struct snd_thrift *t, const struct snd_parquet_rows *rows, int64_t bytes)
 {
     snd_thrift_i64(t, 2, bytes);
-    snd_thrift_i64(t, 3, (int64_t)rows->count);
+    snd_thrift_i64(t, 3, (int64_t)rows->columns->count);
     if (rows->sorted_by != SIZE_MAX) {
         snd_thrift_list(t, 4, SND_THRIFT_STRUCT, 1);
         snd_thrift_element(t);
@@ -462,7 +440,7 @@ bool snd_parquet_group(struct snd_parquet_scratch *scratch, const struct snd_par
     struct snd_thrift         t;
     struct chunk              chunk;
 
-    if (!make_room(scratch, rows->count, rows->texts->count))
+    if (!make_room(scratch, rows->columns->count, rows->texts->count))
         return false;
     snd_buf_clear(&scratch->bytes);
     snd_thrift_begin(&t, footer);
@@ -470,7 +448,7 @@ bool snd_parquet_group(struct snd_parquet_scratch *scratch, const struct snd_par
     for (size_t i = 0; i < columns->column_count; i++) {
         put_chunk(scratch, rows, &columns->columns[i], &chunk);
         describe_chunk(&t, rows->table->columns[i + (i >= rows->left_out)].name,
-                       type_numbers[columns->columns[i].type], rows->count, &chunk);
+                       type_numbers[columns->columns[i].type], rows->columns->count, &chunk);
     }
     end_group(&t, rows, (int64_t)scratch->bytes.length);
     return !scratch->bytes.failed && !footer->failed;

@@ -17,7 +17,7 @@ enum { SND_PARQUET_INT64 = 2, SND_PARQUET_DOUBLE = 5, SND_PARQUET_BYTES = 6 };
 struct snd_parquet_scratch {
     struct sonde_buffer bytes; /* of the row group */
     struct sonde_buffer page, text;
-    int64_t            *values; /* of a column, without nulls, in the order of rows */
+    int64_t            *values; /* of a column, without nulls */
     uint32_t           *ids, *local, *locals;
     size_t              value_room, local_room;
 };
@@ -26,9 +26,7 @@ void snd_parquet_scratch_release(struct snd_parquet_scratch *scratch);
 struct snd_parquet_rows {
     const struct snd_sql_table *table;
     size_t                      left_out; /* column of the table that the file does not have */
-    const struct snd_columns   *columns;
-    const uint32_t             *order; /* rows to write, in this order */
-    size_t                      count;
+    const struct snd_columns   *columns;  /* of the rows that are written, in their order */
     const struct snd_texts     *texts;
     size_t                      sorted_by; /* column of the file, or SIZE_MAX */
     uint64_t                    offset;    /* where in the file the row group will be */

@@ -15,8 +15,8 @@
 
 void snd_parquet_shared_release(struct snd_parquet_shared *shared)
 {
+    snd_parquet_queue_release(&shared->queue);
     snd_texts_release(&shared->texts.all);
-    snd_parquet_scratch_release(&shared->scratch);
     free(shared->order);
     free(shared->kept);
     *shared = (struct snd_parquet_shared){ 0 };
@@ -55,44 +55,6 @@ void snd_parquet_part_release(struct snd_parquet_part *part)
     sonde_buffer_release(&part->groups);
     free(part->path);
     *part = (struct snd_parquet_part){ 0 };
-}
-
-/* ------------------------------------------------------------------------- file */
-
-/* Makes the folders of the path that are missing. */
-static bool make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int rc = mkdir(path, 0777);
-        *slash = '/';
-        if (rc != 0 && errno != EEXIST)
-            return false;
-    }
-    return true;
-}
-
-static enum sonde_status append(struct snd_parquet_part *part, const struct sonde_buffer *bytes,
-                                struct sonde_error *err)
-{
-    int flags = O_WRONLY | O_APPEND | O_CLOEXEC;
-
-    if (!part->has_file && !make_folders(part->path))
-        return snd_fail_os(err, SONDE_E_IO, "cannot create the folder of %.300s", part->path);
-    int fd = open(part->path, part->has_file ? flags : flags | O_CREAT | O_TRUNC, 0666);
-    if (fd < 0)
-        return snd_fail_os(err, SONDE_E_IO, "cannot create %.300s", part->path);
-    bool good = (part->has_file || snd_write_all(fd, "PAR1", 4)) &&
-                snd_write_all(fd, bytes->bytes, bytes->length);
-    int os_error = errno;
-    if (close(fd) != 0 && good) {
-        os_error = errno;
-        good = false;
-    }
-    part->has_file = true;
-    part->size += bytes->length;
-    errno = os_error;
-    return good ? SONDE_OK : snd_fail_os(err, SONDE_E_IO, "cannot write %.300s", part->path);
 }
 
 /* ------------------------------------------------------------------------ order */
@@ -142,18 +104,12 @@ static void sort_rows(const int64_t *times, uint32_t *order, uint32_t *spare, si
         }
 }
 
-/* The column of the file that rows are sorted by, or SIZE_MAX. */
-static size_t sorted_by(const struct snd_parquet_part *part)
-{
-    return part->time == SIZE_MAX ? SIZE_MAX : part->time - (part->time > part->left_out);
-}
-
 /* Fills shared->order. */
 static enum sonde_status order_rows(const struct snd_parquet_part *part,
                                     struct snd_parquet_shared *shared, struct snd_columns *rows,
                                     struct sonde_error *err)
 {
-    size_t by = sorted_by(part);
+    size_t by = snd_parquet_sorted_by(part);
 
     snd_columns_settle(rows);
     if (rows->count > shared->order_room) {
@@ -163,35 +119,14 @@ static enum sonde_status order_rows(const struct snd_parquet_part *part,
         if (!shared->order)
             return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
     }
+    if (by != SIZE_MAX)
+        snd_column_spread(&rows->columns[by], rows->count);
     sort_rows(by == SIZE_MAX ? NULL : rows->columns[by].numbers, shared->order,
               shared->order + shared->order_room, rows->count);
     return SONDE_OK;
 }
 
 /* ------------------------------------------------------------------------ writing */
-
-/* Rows order[from..from + count) as a row group. */
-static enum sonde_status write_group(struct snd_parquet_part   *part,
-                                     struct snd_parquet_shared *shared,
-                                     const struct snd_columns *rows, size_t from, size_t count,
-                                     struct sonde_error *err)
-{
-    const struct snd_parquet_rows group = { .table = &snd_sql_tables[part->table],
-                                            .left_out = part->left_out,
-                                            .columns = rows,
-                                            .order = shared->order + from,
-                                            .count = count,
-                                            .texts = &shared->texts.all,
-                                            .sorted_by = sorted_by(part),
-                                            .offset = part->size + 4,
-                                            .ordinal = (int16_t)(part->group_count & INT16_MAX) };
-
-    if (!snd_parquet_group(&shared->scratch, &group, &part->groups))
-        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
-    part->group_count++;
-    part->row_count += count;
-    return append(part, &shared->scratch.bytes, err);
-}
 
 /* All of `rows`, sorted, in row groups; the columns are empty then. */
 static enum sonde_status write_all(struct snd_parquet_part *part, struct snd_parquet_shared *shared,
@@ -201,8 +136,9 @@ static enum sonde_status write_all(struct snd_parquet_part *part, struct snd_par
 
     for (size_t from = 0; st == SONDE_OK && from < rows->count; from += SND_PARQUET_GROUP_ROWS) {
         size_t rest = rows->count - from;
-        st = write_group(part, shared, rows, from,
-                         rest < SND_PARQUET_GROUP_ROWS ? rest : SND_PARQUET_GROUP_ROWS, err);
+        st = snd_parquet_queue_put(&shared->queue, part, rows, shared->order + from,
+                                   rest < SND_PARQUET_GROUP_ROWS ? rest : SND_PARQUET_GROUP_ROWS,
+                                   &shared->texts.all, err);
     }
     snd_columns_release(rows);
     snd_columns_init(rows, &snd_sql_tables[part->table],
@@ -218,9 +154,11 @@ static enum sonde_status write_half(struct snd_parquet_part   *part,
     enum sonde_status st = order_rows(part, shared, &part->rows, err);
 
     if (st == SONDE_OK)
-        st = write_group(part, shared, &part->rows, 0, half, err);
+        st = snd_parquet_queue_put(&shared->queue, part, &part->rows, shared->order, half,
+                                   &shared->texts.all, err);
     if (st == SONDE_OK && part->time != SIZE_MAX)
-        part->written_to = part->rows.columns[sorted_by(part)].numbers[shared->order[half - 1]];
+        part->written_to =
+            part->rows.columns[snd_parquet_sorted_by(part)].numbers[shared->order[half - 1]];
     return st;
 }
 
@@ -277,20 +215,29 @@ enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *part,
     return rows->count < 2 * SND_PARQUET_GROUP_ROWS ? SONDE_OK : make_room(part, shared, err);
 }
 
+enum sonde_status snd_parquet_part_flush(struct snd_parquet_part   *part,
+                                         struct snd_parquet_shared *shared, struct sonde_error *err)
+{
+    enum sonde_status st = write_all(part, shared, &part->rows, err);
+
+    return st == SONDE_OK ? write_all(part, shared, &part->late, err) : st;
+}
+
 enum sonde_status snd_parquet_part_finish(struct snd_parquet_part   *part,
                                           struct snd_parquet_shared *shared,
                                           struct sonde_error        *err)
 {
     struct sonde_buffer footer = { 0 };
-    enum sonde_status   st = write_all(part, shared, &part->rows, err);
+    enum sonde_status   st = snd_parquet_part_flush(part, shared, err);
 
     if (st == SONDE_OK)
-        st = write_all(part, shared, &part->late, err);
+        st = snd_parquet_queue_wait(&shared->queue, err);
     if (st != SONDE_OK)
         return st;
     snd_parquet_footer(&footer, &snd_sql_tables[part->table], part->left_out, &part->groups,
                        part->group_count, part->row_count);
-    st = footer.failed ? snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY) : append(part, &footer, err);
+    st = footer.failed ? snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY)
+                       : snd_parquet_append(part, &footer, err);
     sonde_buffer_release(&footer);
     return st;
 }

@@ -6,12 +6,12 @@
  * began long ago may come after later ones were written: such rows, few by nature, are collected apart
  * and are the last row group. Between writes no file is open: there may be thousands of parts.
  *
- * Layer: export. Threads: one at a time.
+ * Layer: export. Threads: one at a time; the queue has another.
  */
 #ifndef SND_EXPORT_PARQUET_PARQUET_PART_H
 #define SND_EXPORT_PARQUET_PARQUET_PART_H
 
-#include "export/parquet/parquet_group.h"
+#include "export/parquet/parquet_queue.h"
 
 #define SND_PARQUET_GROUP_ROWS 32768u
 
@@ -21,19 +21,25 @@ struct snd_parquet_part {
     char                 *path;           /* owned */
     struct snd_columns    rows, late;
     int64_t               written_to; /* rows that are earlier are late */
-    bool                  has_file;
-    uint64_t              size, row_count;
-    struct sonde_buffer   groups; /* for the footer */
-    uint32_t              group_count;
+    /* The file's, which the queue has while groups are on their way. */
+    bool                has_file;
+    uint64_t            size, row_count;
+    struct sonde_buffer groups; /* for the footer */
+    uint32_t            group_count;
 };
+/* The column of the file that rows are sorted by, or SIZE_MAX. */
+static inline size_t snd_parquet_sorted_by(const struct snd_parquet_part *part)
+{
+    return part->time == SIZE_MAX ? SIZE_MAX : part->time - (part->time > part->left_out);
+}
 
-/* What all parts share. Zero it; `texts` and `scratch` are released by its owner. */
+/* What all parts share. Zero it. */
 struct snd_parquet_shared {
-    struct snd_column_texts    texts;
-    struct snd_parquet_scratch scratch;
-    uint32_t                  *order;
-    size_t                     order_room;
-    int64_t                   *kept; /* room for the rows of a group */
+    struct snd_column_texts  texts;
+    struct snd_parquet_queue queue;
+    uint32_t                *order;
+    size_t                   order_room;
+    int64_t                 *kept; /* room for the rows of a group */
 };
 void snd_parquet_shared_release(struct snd_parquet_shared *shared);
 
@@ -50,7 +56,11 @@ SND_CHECKED enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *p
 SND_CHECKED enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
                                                      struct snd_parquet_shared *shared,
                                                      struct sonde_error        *err);
-/* Writes the rest and the footer. */
+/* Writes the rest. */
+SND_CHECKED enum sonde_status snd_parquet_part_flush(struct snd_parquet_part   *part,
+                                                     struct snd_parquet_shared *shared,
+                                                     struct sonde_error        *err);
+/* The same, and the footer. */
 SND_CHECKED enum sonde_status snd_parquet_part_finish(struct snd_parquet_part   *part,
                                                       struct snd_parquet_shared *shared,
                                                       struct sonde_error        *err);

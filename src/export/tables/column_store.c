@@ -29,6 +29,7 @@ void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *t
         struct snd_column *column = &columns->columns[i];
         column->from = chosen.items[i];
         column->type = table->columns[column->from].type;
+        column->is_same = true;
         columns->row_bytes += item_size(column);
         columns->is_in_order &= i == 0 || column->from > columns->columns[i - 1].from;
     }
@@ -37,8 +38,10 @@ void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *t
 void snd_columns_clear(struct snd_columns *columns)
 {
     columns->count = columns->lacking = 0;
-    for (size_t i = 0; i < columns->column_count; i++)
+    for (size_t i = 0; i < columns->column_count; i++) {
         columns->columns[i].null_count = 0;
+        columns->columns[i].is_same = true;
+    }
 }
 
 void snd_columns_release(struct snd_columns *columns)
@@ -59,10 +62,9 @@ static bool grow_one(void **array, size_t size)
     return grown != NULL;
 }
 
-/* Room for more rows. A multiple of 8 rows, so that bits fill whole bytes. */
-static bool grow(struct snd_columns *columns)
+/* Room for so many rows. A multiple of 8 rows, so that bits fill whole bytes. */
+static bool grow_to(struct snd_columns *columns, size_t capacity)
 {
-    size_t capacity = columns->capacity ? 2 * columns->capacity : FIRST_ROWS;
     for (size_t i = 0; i < columns->column_count; i++) {
         struct snd_column *column = &columns->columns[i];
         void              *valid = column->valid;
@@ -73,6 +75,11 @@ static bool grow(struct snd_columns *columns)
     }
     columns->capacity = capacity;
     return true;
+}
+
+static bool grow(struct snd_columns *columns)
+{
+    return grow_to(columns, columns->capacity ? 2 * columns->capacity : FIRST_ROWS);
 }
 
 /* Bits are kept from the first null on: most columns have none. Not for a value before it. */
@@ -126,9 +133,53 @@ static inline bool set_text(struct snd_column_texts *texts, const struct snd_sql
     return true;
 }
 
-/* Rows from `first` on have the plain value. */
+static void fill(struct snd_column *column, size_t first, size_t count, int64_t value)
+{
+    if (column->type == SND_SQL_TEXT)
+        for (size_t i = first; i < count; i++)
+            column->texts[i] = (uint32_t)value;
+    else
+        for (size_t i = first; i < count; i++)
+            column->numbers[i] = value;
+}
+
+/* What is the same of the rows before is written of each of them. */
+void snd_column_spread(struct snd_column *column, size_t count)
+{
+    if (!column->is_same)
+        return;
+    column->is_same = false;
+    column->null_count = column->is_same_null ? count : 0;
+    if (column->is_same_null && count > 0)
+        memset(column->valid, 0, (count + 7) / 8);
+    fill(column, 0, count, column->same);
+}
+
+void snd_columns_spread(struct snd_columns *columns)
+{
+    snd_columns_settle(columns);
+    for (size_t i = 0; i < columns->column_count; i++)
+        snd_column_spread(&columns->columns[i], columns->count);
+}
+
+/* Whether all rows are the same with this one, too. */
+static inline bool stays_same(struct snd_column *column, size_t row, bool is_null, int64_t value)
+{
+    if (row == 0) {
+        column->is_same_null = is_null;
+        column->same = value;
+    }
+    return column->is_same_null == is_null && column->same == value;
+}
+
+/* Rows from `first` on have the plain value, which of texts is null or empty. */
 static void fill_plain(struct snd_column *column, size_t first, size_t count)
 {
+    int64_t value = column->type == SND_SQL_TEXT ? 0 : column->plain;
+
+    if (column->is_same && stays_same(column, first, column->is_plain_null, value))
+        return;
+    snd_column_spread(column, first);
     if (column->is_plain_null && column->null_count == first) { /* nothing but nulls so far */
         memset(column->valid, 0, (count + 7) / 8);
         column->null_count = count;
@@ -136,11 +187,7 @@ static void fill_plain(struct snd_column *column, size_t first, size_t count)
         for (size_t i = first; i < count; i++)
             set_valid(column, i, !column->is_plain_null);
     }
-    if (column->type == SND_SQL_TEXT)
-        memset(column->texts + first, 0, (count - first) * sizeof *column->texts);
-    else
-        for (size_t i = first; i < count; i++)
-            column->numbers[i] = column->plain;
+    fill(column, first, count, value);
 }
 
 void snd_columns_settle(struct snd_columns *columns)
@@ -150,6 +197,9 @@ void snd_columns_settle(struct snd_columns *columns)
     for (size_t i = columns->lacked_from; columns->lacking > 0 && i < columns->column_count; i++)
         fill_plain(&columns->columns[i], first, columns->count);
     columns->lacking = 0;
+    for (size_t i = 0; i < columns->column_count; i++)
+        if (columns->columns[i].is_same)
+            columns->columns[i].null_count = columns->columns[i].is_same_null ? columns->count : 0;
 }
 
 /* The first column that rows with so many given lack; what it is in them, `values` tell. */
@@ -171,6 +221,23 @@ static size_t begin_lacking(struct snd_columns *columns, const struct snd_sql_va
     return from;
 }
 
+static bool add_text_value(struct snd_column *c, size_t row, const struct snd_sql_value *value,
+                           struct snd_column_texts *texts)
+{
+    bool     is_null = value->is_null;
+    uint32_t number;
+
+    if (!set_text(texts, value, &number))
+        return false;
+    if (c->is_same && stays_same(c, row, is_null, number))
+        return true;
+    snd_column_spread(c, row);
+    if (is_null || c->null_count > 0)
+        set_valid(c, row, !is_null);
+    c->texts[row] = number;
+    return true;
+}
+
 /* Reals are kept by their bits, as numbers are; of what is null they are 0. */
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values, size_t given,
                      struct snd_column_texts *texts)
@@ -189,12 +256,23 @@ bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *va
     }
     for (struct snd_column *c = columns->columns, *end = c + count; c < end; c++) {
         const struct snd_sql_value *value = &values[c->from];
-        if (value->is_null || c->null_count > 0)
-            set_valid(c, row, !value->is_null);
-        if (c->type != SND_SQL_TEXT)
-            c->numbers[row] = value->is_null ? 0 : value->number;
-        else if (!set_text(texts, value, &c->texts[row]))
-            return false;
+        bool                        is_null = value->is_null;
+        if (c->type == SND_SQL_TEXT) {
+            if (!add_text_value(c, row, value, texts))
+                return false;
+            continue;
+        }
+        if (c->is_same && row > 0) {
+            if (is_null == c->is_same_null && (is_null || value->number == c->same))
+                continue;
+            snd_column_spread(c, row);
+        } else if (c->is_same) {
+            stays_same(c, row, is_null, is_null ? 0 : value->number);
+            continue;
+        }
+        if (is_null || c->null_count > 0)
+            set_valid(c, row, !is_null);
+        c->numbers[row] = is_null ? 0 : value->number;
     }
     columns->count++;
     return true;
@@ -204,6 +282,12 @@ bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *va
 static void copy_values(struct snd_column *to, size_t at, const struct snd_column *from,
                         const uint32_t *rows, size_t count)
 {
+    if (from->is_same) {
+        fill(to, at, at + count, from->same);
+        for (size_t i = at; i < at + count && (from->is_same_null || to->null_count > 0); i++)
+            set_valid(to, i, !from->is_same_null);
+        return;
+    }
     if (to->type == SND_SQL_TEXT)
         for (size_t i = 0; i < count; i++)
             to->texts[at + i] = from->texts[rows[i]];
@@ -223,9 +307,36 @@ bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *sou
     while (columns->capacity < columns->count + count)
         if (!grow(columns))
             return false;
+    snd_columns_spread(columns);
     for (size_t i = 0; i < columns->column_count; i++)
         copy_values(&columns->columns[i], columns->count, &source->columns[i], rows, count);
     columns->count += count;
+    return true;
+}
+
+static void pick_values(struct snd_column *to, const struct snd_column *from, size_t from_count,
+                        const uint32_t *rows, size_t count)
+{
+    to->null_count = 0;
+    to->is_same = from->is_same;
+    to->is_same_null = from->is_same_null;
+    to->same = from->same;
+    if (from->is_same ? from->is_same_null : from->null_count == from_count) {
+        memset(to->valid, 0, (count + 7) / 8);
+        to->null_count = count;
+    } else if (!from->is_same) {
+        copy_values(to, 0, from, rows, count);
+    }
+}
+
+bool snd_columns_pick(struct snd_columns *columns, const struct snd_columns *source,
+                      const uint32_t *rows, size_t count)
+{
+    if (columns->capacity < count && !grow_to(columns, (count + 7) / 8 * 8))
+        return false;
+    for (size_t i = 0; i < columns->column_count; i++)
+        pick_values(&columns->columns[i], &source->columns[i], source->count, rows, count);
+    columns->count = count;
     return true;
 }
 
@@ -249,6 +360,8 @@ void snd_columns_keep(struct snd_columns *columns, const uint32_t *rows, size_t 
                       int64_t *room)
 {
     for (struct snd_column *c = columns->columns, *end = c + columns->column_count; c < end; c++) {
+        if (c->is_same)
+            continue;
         if (c->null_count == columns->count)
             c->null_count = count;
         else if (c->null_count > 0)

@@ -21,10 +21,14 @@ struct snd_column {
         uint32_t *texts;
         void     *any;
     };
-    uint8_t *valid; /* a bit for each row; of no meaning while null_count is 0 */
-    size_t   null_count;
-    int64_t  plain; /* of rows that lack it ... */
-    bool     is_plain_null;
+    uint8_t
+          *valid; /* a bit for each row; of no meaning while null_count is 0, or that of the rows */
+    size_t null_count;
+    /* Until a row differs, only this is there of all rows, as most columns stay; of a text, its number. */
+    bool    is_same, is_same_null;
+    int64_t same;
+    int64_t plain; /* of rows that lack it ... */
+    bool    is_plain_null;
 };
 
 /* Which columns of a table, and in which order. */
@@ -64,10 +68,17 @@ void snd_columns_release(struct snd_columns *columns);
 /* Adds a row, of all columns of the table, of which the last may be plain (snd_sql_row_fn); false when memory is out. */
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values, size_t given,
                      struct snd_column_texts *texts);
-/* To be called before values are looked at: plain ones are written all at once. */
+/* To be called before values are looked at: plain ones are written all at once. Columns may be `is_same` ... */
 void snd_columns_settle(struct snd_columns *columns);
+/* ... but those that are made whole then. */
+void snd_columns_spread(struct snd_columns *columns);
+void snd_column_spread(struct snd_column *column, size_t count);
 /* Adds these rows of columns of the same table; likewise. */
 bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source,
+                      const uint32_t *rows, size_t count);
+
+/* Replaces the rows by these of columns of the same table, in this order: to be looked at, no more are added. False: likewise. */
+bool snd_columns_pick(struct snd_columns *columns, const struct snd_columns *source,
                       const uint32_t *rows, size_t count);
 
 /* Keeps these rows, in this order, by way of `room` for as many numbers. Its memory stays. */

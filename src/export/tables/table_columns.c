@@ -83,7 +83,7 @@ static bool clean_texts(struct snd_texts *texts)
 
 bool snd_sqltable_show(struct sonde_table *table)
 {
-    snd_columns_settle(&table->rows);
+    snd_columns_spread(&table->rows);
     for (size_t i = 0; i < table->rows.column_count; i++) {
         const struct snd_column *column = &table->rows.columns[i];
         table->shown[i] = (struct sonde_table_column){
