@@ -380,7 +380,9 @@ static unsigned find_content(const struct sonde_trace *trace)
 
 enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *err)
 {
-    struct snd_spans_calls  calls = { .end = on_end, .event = on_event, .user = page };
+    struct snd_spans_calls calls = {
+        .end = on_end, .event = on_event, .user = page, .ahead = true
+    };
     struct snd_spans_totals totals;
     enum sonde_status       st = snd_spans_walk(page->trace, &calls, &totals, err);
 
