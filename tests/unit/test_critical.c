@@ -334,13 +334,43 @@ static void ranges_are_what_their_attributes_say(void **state)
     snd_critical_free(c);
 }
 
+/* What `ranks` counts as communication and loading is that on the path, too: of every backend, and FSDP2's own waits. */
+static void names_mean_the_same_as_for_ranks(void **state)
+{
+    static const char *const names[] = { "c10d::all_gather_", "gloo:all_gather",
+                                         "nccl:all_gather",   "ucc:all_gather",
+                                         "mpi:all_gather",    "record_param_comms",
+                                         "FSDP::all_gather" };
+    struct snd_critical     *c = NULL;
+    char                     command[300];
+
+    (void)state;
+    snprintf(command, sizeof command, "mkdir -p %s", scratch_path("job"));
+    assert_int_equal(system(command), 0);
+    struct rank r = make_rank(0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        run(&r, r.main, synth_string(r.s, names[i]), SONDE_SCOPE_USER + 1, 10 + i);
+    run(&r, r.main, r.loading, SONDE_SCOPE_USER + 1, 40);
+    synth_close(r.s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("job/rank0.sonde"));
+    assert_int_equal(snd_critical_make(trace, false, &c, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    int64_t met_ns = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        met_ns += c->rows[i].kind == SND_PART_COLLECTIVE ? c->rows[i].ns : 0;
+    assert_int_equal(met_ns, (10 + 11 + 12 + 13 + 14 + 15 + 16) * 1000);
+    assert_int_equal(find_row(c, 0, SND_PART_LOADING, 0)->ns, 40000);
+    snd_critical_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(parts_of_the_path),
                                         cmocka_unit_test(shortened_as_said),
                                         cmocka_unit_test(steps_have_paths),
                                         cmocka_unit_test(kernels_and_launches),
-                                        cmocka_unit_test(ranges_are_what_their_attributes_say) };
+                                        cmocka_unit_test(ranges_are_what_their_attributes_say),
+                                        cmocka_unit_test(names_mean_the_same_as_for_ranks) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

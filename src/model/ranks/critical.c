@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/count_of.h"
 #include "base/data/sort.h"
 #include "model/ranks/collectives.h"
+#include "model/ranks/rank_activity.h"
 #include "model/summary/steps.h"
 
 const char *const snd_part_kind_words[SND_PART_KINDS] = { "host",       "operator", "data loading",
@@ -111,22 +111,13 @@ struct path {
 
 /* ------------------------------------------------------------------ gathering */
 
-static bool begins_with(struct snd_text text, const char *prefix)
-{
-    size_t n = strlen(prefix);
-
-    return text.length >= n && memcmp(text.bytes, prefix, n) == 0;
-}
-
 static enum snd_part_kind judge(const struct path *p, const struct snd_range *r)
 {
-    static const char *const communicating[] = { "c10d::", "gloo:", "nccl:" };
-    struct snd_text          name = p->trace->names.items[r->name];
+    enum snd_doing by_name = snd_doing_by_name(p->trace->names.items[r->name]);
 
-    for (size_t i = 0; i < SND_COUNT_OF(communicating); i++)
-        if (r->collective || begins_with(name, communicating[i]))
-            return SND_PART_COLLECTIVE;
-    if (begins_with(name, "enumerate(DataLoader)"))
+    if (r->collective || by_name == SND_COMMUNICATES)
+        return SND_PART_COLLECTIVE;
+    if (by_name == SND_LOADS)
         return SND_PART_LOADING;
     if (r->api)
         return SND_PART_CALL;

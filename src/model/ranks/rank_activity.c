@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/text/compare.h"
 
 /* --------------------------------------------------------------------- ranks */
 
@@ -72,33 +73,24 @@ uint32_t snd_activity_rank_count(const struct snd_activity *a)
 
 /* ------------------------------------------------------------ what a range is */
 
-static bool begins_with(struct snd_text text, const char *prefix)
-{
-    size_t n = strlen(prefix);
-
-    return text.length >= n && memcmp(text.bytes, prefix, n) == 0;
-}
-
-/* What the name alone tells; SND_NOTHING: not what it is. */
-static __attribute__((noinline)) enum snd_doing judge_name(const struct snd_activity *a,
-                                                           uint32_t                   number)
+enum snd_doing snd_doing_by_name(struct snd_text name)
 {
     /* FSDP2 waits for its collectives in ranges of its own. */
     static const char *const communicating[] = {
         "c10d::", "gloo:", "nccl:", "ucc:", "mpi:", "record_param_comms", "FSDP::"
     };
-    struct snd_text name = a->trace->names.items[number];
 
     for (size_t i = 0; i < SND_COUNT_OF(communicating); i++)
-        if (begins_with(name, communicating[i]))
+        if (snd_begins_with_at(name.bytes, name.length, communicating[i]))
             return SND_COMMUNICATES;
-    return begins_with(name, "enumerate(DataLoader)") ? SND_LOADS : SND_NOTHING;
+    return snd_begins_with_at(name.bytes, name.length, "enumerate(DataLoader)") ? SND_LOADS
+                                                                                : SND_NOTHING;
 }
 
 static inline enum snd_doing judge(const struct snd_activity *a, const struct snd_range *r)
 {
     if (a->by_name[r->name] == 0)
-        a->by_name[r->name] = (uint8_t)(judge_name(a, r->name) + 1);
+        a->by_name[r->name] = (uint8_t)(snd_doing_by_name(a->trace->names.items[r->name]) + 1);
     enum snd_doing by_name = a->by_name[r->name] - 1;
     if (by_name != SND_NOTHING)
         return by_name;

@@ -49,6 +49,9 @@ struct snd_activity {
     uint8_t                     *by_name; /* enum snd_doing that a name alone tells, plus one */
 };
 
+/* What a range does as far as its name alone tells; SND_NOTHING: it does not. */
+enum snd_doing snd_doing_by_name(struct snd_text name);
+
 /* `user` and `stretch` are set, the rest is zero. False: out of memory. Release it whatever this returns. */
 SND_CHECKED bool snd_activity_begin(struct snd_activity *activity, struct sonde_trace *trace);
 void             snd_activity_release(struct snd_activity *activity);
