@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/data/map.c: the hash table, and the table of strings on top of it. */
+#include "base/asan.h"
 #include "base/data/map.h"
 
 #include "scratch.h"
@@ -78,12 +79,33 @@ static void arena_gives_aligned_memory(void **state)
     snd_arena_release(&arena);
 }
 
+/* There is room for one more, and what was there stays; AddressSanitizer sees what is past the last item of a small array. */
+static void arrays_grow(void **state)
+{
+    uint32_t *items = NULL, room = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(snd_grow(&items, &room, i, sizeof *items));
+        assert_true(room > i);
+        if (SND_HAS_ASAN && i < 128)
+            assert_int_equal(room, i + 1);
+        items[i] = i;
+    }
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(items[i], i);
+    room = UINT32_MAX / 2 + 1;
+    assert_false(snd_grow(&items, &room, room, sizeof *items));
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_get_remove),
         cmocka_unit_test(texts_are_kept_once),
         cmocka_unit_test(arena_gives_aligned_memory),
+        cmocka_unit_test(arrays_grow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,8 @@ FILE_MAX = 1 << 30
 # A mutant that no plain test notices may still read past an array, use what was freed, leak or overflow: its file is compiled with
 # the sanitizers then, and what it calls in the C library is checked as well.
 CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+# Of what it is linked with, this as well: arrays have no room to spare then, in which one too many could be read unseen.
+GROWS = "src/base/data/map.c"
 CHECKED = {"ASAN_OPTIONS": f"detect_stack_use_after_return=1:strict_string_checks=1:hard_rss_limit_mb={BYTES_MAX >> 21}",
            "UBSAN_OPTIONS": "halt_on_error=1"}
 
@@ -128,10 +130,10 @@ def suites_of(test):
 
 
 class Build:
-    """The commands of a build, by what they make."""
+    """The commands of a build of `tree`, by what they make."""
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, tree, folder):
+        self.tree, self.folder = tree, pathlib.Path(folder)
         self.units = json.loads((self.folder / "compile_commands.json").read_text())
         self.commands = {}
 
@@ -172,13 +174,20 @@ class Planted:
             source = self.folder / str(number) / file.name
             source.parent.mkdir(parents=True, exist_ok=True)
             source.write_text(text, encoding="utf-8")
-            made = self.folder / unit["output"]
-            made.parent.mkdir(parents=True, exist_ok=True)
-            if not self.compile_one(unit, source, made, file, ["-O0", *self.checks]):
+            if not self.make_object(unit, source, file):
                 return False
             self.sources.append((unit, source, file))
-            self.made[unit["output"]] = str(made)
+        grows = self.build.tree / GROWS
+        if self.checks and file != grows:
+            for unit in self.build.compilations(grows):
+                self.make_object(unit, grows, grows)
         return True
+
+    def make_object(self, unit, source, file):
+        made = self.folder / unit["output"]
+        made.parent.mkdir(parents=True, exist_ok=True)
+        self.made[unit["output"]] = str(made)
+        return self.compile_one(unit, source, made, file, ["-O0", *self.checks])
 
     def is_equal(self):
         """Whether an optimizing compiler makes the same of it as of the original."""

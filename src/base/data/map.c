@@ -5,7 +5,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/asan.h"
+
 #define FIRST_CAPACITY ((size_t)64)
+#define FIRST_ITEMS 16u
+#define EXACT_MAX 128u /* where AddressSanitizer watches: a larger array may have room to spare */
 
 static uint64_t mix(uint64_t x)
 {
@@ -162,7 +166,9 @@ bool snd_grow(void *array_of_any, uint32_t *capacity, uint32_t count, size_t ite
         return true;
     if (*capacity > UINT32_MAX / 2)
         return false;
-    uint32_t larger = *capacity ? *capacity * 2 : 16;
+    uint32_t larger = *capacity ? *capacity * 2 : FIRST_ITEMS;
+    if (SND_HAS_ASAN && count < EXACT_MAX)
+        larger = count + 1; /* what is past the last item is past the array: it sees that */
     memcpy(&array, array_of_any, sizeof array);
     void *grown = realloc(array, larger * item);
     if (!grown)

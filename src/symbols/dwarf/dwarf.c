@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/asan.h"
 #include "base/count_of.h"
 #include "base/text/buf.h"
 #include "base/files/fd_io.h"
@@ -36,18 +37,6 @@
 #define MESSAGE_MOST ((uint32_t)1 << 24)
 #define TEXT_MOST 65535u
 #define THE_END UINT32_MAX
-
-/* AddressSanitizer maps terabytes; gcc and clang say in different ways that it is there. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAS_ASAN true
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define HAS_ASAN true
-#endif
-#ifndef HAS_ASAN
-#define HAS_ASAN false
-#endif
 
 struct head {
     uint32_t size, index, count;
@@ -123,7 +112,7 @@ static void prepare_child(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, CPU_SECONDS);
-    if (!HAS_ASAN)
+    if (!SND_HAS_ASAN) /* it maps terabytes */
         limit(RLIMIT_DATA, MEMORY_MOST);
     if (null >= 0) {
         dup2(null, STDOUT_FILENO);
