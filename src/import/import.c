@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count_of.h"
 #include "base/files/folders.h"
 #include "base/text/buf.h"
 #include "import/map/importer.h"
@@ -84,7 +85,7 @@ static bool looks_like_event(const char *text, const char *at)
         before--;
     if (before > text && before[-1] == ':')
         return false;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(keys); i++)
         if (strncmp(key, keys[i], strlen(keys[i])) == 0)
             return true;
     return false;

@@ -406,7 +406,7 @@ static enum sonde_status write_paths(struct sonde_trace *trace, bool is_compress
                   .trace = trace,
                   .out = out,
                   .types = types,
-                  .type_count = sizeof types / sizeof types[0],
+                  .type_count = SND_COUNT_OF(types),
                   .put_rows = put_paths,
     };
     enum sonde_status st = snd_tree_stacks_open(&p.paths, trace, err);

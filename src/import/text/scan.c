@@ -6,6 +6,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/count_of.h"
 #include "base/text/buf.h"
 
 const char snd_scan_bad[1] = "";
@@ -92,7 +93,7 @@ static bool is_odd_word(const char *at, size_t length)
     static const char *const words[] = { "NaN",      "nan",       "-nan", "-NaN",
                                          "Infinity", "-Infinity", "inf",  "-inf" };
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(words); i++)
         if (strlen(words[i]) == length && memcmp(at, words[i], length) == 0)
             return true;
     return false;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
+#include "base/text/compare.h"
 #include "base/text/plural.h"
 #include "model/flops/flops.h"
 #include "model/highlights/advisor.h"
@@ -54,11 +55,9 @@ struct work {
 
 /* --------------------------------------------------------------------- frames */
 
-static bool ends_with(struct sonde_text text, const char *end)
+static bool ends_with(struct sonde_text text, const char *ending)
 {
-    size_t length = strlen(end);
-
-    return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
+    return snd_ends_with_at(text.bytes, text.length, ending);
 }
 
 static bool is_import(const struct snd_mixed_frame *frame)

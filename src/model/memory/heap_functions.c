@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/map.h"
 #include "base/data/sort.h"
 #include "format/limits.h"
@@ -80,7 +81,7 @@ static int compare_rows(const void *left, const void *right)
                          { x->total.bytes, y->total.bytes },
     };
 
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+    for (size_t i = 0; i < SND_COUNT_OF(keys); i++)
         if (keys[i][0] != keys[i][1])
             return keys[i][0] < keys[i][1] ? 1 : -1;
     int order = compare_texts(x->frame.function, y->frame.function);

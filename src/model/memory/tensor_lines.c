@@ -59,18 +59,10 @@ static bool add_row(struct sonde_tensor_lines *t, const struct sonde_tensor_line
     return true;
 }
 
-/* In older traces a long function's source is in several parts, each from where the one before it ended. */
-static bool goes_on(const struct function *last, const struct function *f)
-{
-    return f->first == last->first + last->rows && f->first_row == last->first_row + last->rows &&
-           text_equals(f->name, last->name) && text_equals(f->file, last->file);
-}
-
+/* In older traces a long function's source is in several parts: each is as a function of its own here. */
 static void add_function(struct sonde_tensor_lines *t, const struct function *f)
 {
-    if (t->function_count > 0 && goes_on(&t->functions[t->function_count - 1], f))
-        t->functions[t->function_count - 1].rows += f->rows;
-    else if (snd_grow(&t->functions, &t->function_room, t->function_count, sizeof *t->functions))
+    if (snd_grow(&t->functions, &t->function_room, t->function_count, sizeof *t->functions))
         t->functions[t->function_count++] = *f;
     else
         t->assembly.out_of_memory = true;

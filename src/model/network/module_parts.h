@@ -15,7 +15,6 @@
 #include "base/data/map.h"
 #include "model/ranges/assembly.h"
 #include "model/ranges/live_memory.h"
-#include "model/ranges/assembly.h"
 
 #define SND_NO_MODULE 0u /* the root: what belongs to none */
 
