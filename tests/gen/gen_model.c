@@ -132,7 +132,7 @@ static void make_training(const char *folder, unsigned before_bytes)
     synth_begin(s, t, 6000, synth_string(s, "model.backward batch=2"), 0);
     synth_begin(s, t, 7000, synth_string(s, "autograd::engine::evaluate_function: MmBackward0"), 0);
     synth_begin(s, t, 7100, synth_string(s, "MmBackward0"), 0);
-    synth_attr(s, t, SND_ATTR_SCOPE, 1);
+    synth_attr(s, t, SND_ATTR_SCOPE, SND_SCOPE_BACKWARD + 1);
     synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
     synth_attr(s, t, SND_ATTR_FWD_THREAD, 1);
     synth_begin(s, t, 7200, synth_string(s, "aten::mm"), synth_shapes(s, "8,2;2,16"));

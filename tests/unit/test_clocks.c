@@ -227,11 +227,37 @@ static void a_gap_has_the_lines_through_it(void **unused)
         }
 }
 
+/* Ranks of a host that leave ever further apart: what is told is of all collectives alike, even of more than are kept. */
+static void ranks_are_measured_over_all_collectives(void **unused)
+{
+    static const int64_t counts[] = { 1, 10, 4095, 4096, 4097, 40000, 600000 };
+
+    (void)unused;
+    for (size_t k = 0; k < SND_COUNT_OF(counts); k++) {
+        struct snd_clocks found;
+        double            count = (double)counts[k];
+        assert_true(snd_clocks_init(&found, 2));
+        for (int64_t i = 1; i <= counts[k]; i++) {
+            struct snd_stay stays[] = { { 0, 0, i * 1000000, i * 1000000 + 100 },
+                                        { 0, 1, i * 1000000, i * 1000000 + 100 + i },
+                                        { 1, 2, i * 1000000, i * 1000000 + 100 } };
+            assert_true(snd_clocks_add(&found, 0, stays, 3));
+        }
+        assert_true(snd_clocks_solve(&found));
+        if (fabs(found.spread_ns - 0.9 * count) > 0.03 * count + 1)
+            fail_msg("%.0f collectives, %.0f ns apart", count, found.spread_ns);
+        if (fabs(found.by_rank_ns - 0.5 * count) > 0.03 * count + 1)
+            fail_msg("%.0f collectives, %.0f ns by rank", count, found.by_rank_ns);
+        snd_clocks_release(&found);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(stated_error_holds),
                                         cmocka_unit_test(one_collective_is_enough),
-                                        cmocka_unit_test(a_gap_has_the_lines_through_it) };
+                                        cmocka_unit_test(a_gap_has_the_lines_through_it),
+                                        cmocka_unit_test(ranks_are_measured_over_all_collectives) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,6 +215,7 @@ static void ranks_of_groups(void **state)
         { "\"Group size\": 7, \"Process Group Description\": \"default_pg\"", 7, 0, 6 },
         { "\"Group size\": 0", 0, -1, -1 },
         { "\"Group size\": -3", 0, -1, -1 },
+        { "\"Group size\": 1000000", 1000000, -1, -1 },
         { "\"Group size\": 1000001", 0, -1, -1 },
         { "\"Process Group Ranks\": [-1, 5]", 1, 5, 5 }, /* what is no rank is left out */
     };

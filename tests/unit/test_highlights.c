@@ -159,12 +159,101 @@ static void waits_of_samples_are_left_out(void **state)
     }
 }
 
+static const struct snd_highlight *find_text(const struct snd_highlights *found, const char *begins)
+{
+    for (size_t i = 0; i < found->count; i++)
+        if (strncmp(found->items[i].text, begins, strlen(begins)) == 0)
+            return &found->items[i];
+    return NULL;
+}
+
+/* One call of many is told of if it takes ten times their mean, and two hundredths of all time. */
+static void one_call_that_takes_long(void **state)
+{
+    static const struct {
+        uint64_t usual, odd,
+            other; /* calls of 1 us; one more of so long; another range of so long */
+        bool told;
+    } cases[] = { { 20, 18182, 0, true },       { 20, 18181, 0, false },
+                  { 2, 1000000, 0, false },     { 20, 20000, 960000, true },
+                  { 20, 20000, 960100, false }, { 20, 1000, 0, false } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct snd_highlights found = { .count = 0 };
+        struct synth         *s = synth_new(scratch_path("odd"), NULL);
+        uint32_t              t = synth_thread(s, "main", 0), work = synth_string(s, "work");
+        uint64_t              ns = 1000;
+        synth_span(s, t, ns, work, cases[i].odd);
+        for (uint64_t n = 0; n < cases[i].usual; n++)
+            synth_span(s, t, (ns += 2000000), work, 1000);
+        if (cases[i].other)
+            synth_span(s, t, (ns += 2000000), synth_string(s, "other"), cases[i].other);
+        synth_close(s, true);
+        struct sonde_trace *trace = scratch_open(scratch_path("odd"));
+        assert_int_equal(snd_highlights_find(trace, 0, &found, NULL), SONDE_OK);
+        sonde_trace_close(trace);
+        const struct snd_highlight *h = find_text(&found, "One call of work");
+        if ((h != NULL) != cases[i].told)
+            fail_msg("case %zu: %s", i, h ? h->text : "nothing");
+        if (i > 0)
+            continue;
+        assert_string_equal(h->text, "One call of work takes 18.182us, 10 times its mean");
+        assert_string_equal(h->detail, "Of 21 calls, which take 1.818us in the mean; the first one "
+                                       "often pays for set-up.");
+    }
+}
+
+/* What of a heap's peak was not freed is told, or that all was. */
+static void what_is_left_of_a_heap(void **state)
+{
+    static const struct {
+        uint64_t    frees, freed;
+        const char *told;
+    } cases[] = { { 3, 300, "All was freed at the end." },
+                  { 2, 200, "Of all, 100 B in 1 block was not freed at the end." },
+                  { 0, 0, "Of all, 300 B in 3 blocks were not freed at the end." } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct snd_highlights found = { .count = 0 };
+        struct synth         *s = synth_new(scratch_path("heap"), NULL);
+        uint32_t              file = synth_string(s, "f.c");
+        uint32_t              stack = synth_stack(s, 0,
+                                                  synth_frame_in(s, synth_string(s, "load"), 1, file, 2, true));
+        const uint64_t        own[SND_HEAP_WORDS] = {
+                   [SND_HEAP_ALLOCATIONS] = 3,        [SND_HEAP_BYTES] = 300,
+                   [SND_HEAP_FREES] = cases[i].frees, [SND_HEAP_FREED_BYTES] = cases[i].freed,
+                   [SND_HEAP_PEAK_NUMBER] = 1,        [SND_HEAP_PEAK_BYTES] = 300,
+                   [SND_HEAP_PEAK_BLOCKS] = 3
+        };
+        const uint64_t all[SND_HEAP_PROCESS_WORDS] = { [SND_HEAP_PROCESS_ALLOCATIONS] = 3,
+                                                       [SND_HEAP_PROCESS_LIVE] = 300 -
+                                                                                 cases[i].freed,
+                                                       [SND_HEAP_PROCESS_PEAK] = 300,
+                                                       [SND_HEAP_PROCESS_PEAKS] = 1 };
+        synth_tally(s, SND_TALLY_HEAP, stack, 0, own, SND_HEAP_WORDS);
+        synth_tally(s, SND_TALLY_HEAP_PROCESS, 0, 0, all, SND_HEAP_PROCESS_WORDS);
+        synth_close(s, true);
+        struct sonde_trace *trace = scratch_open(scratch_path("heap"));
+        assert_int_equal(snd_highlights_find(trace, SND_HAS_HEAP, &found, NULL), SONDE_OK);
+        sonde_trace_close(trace);
+        const struct snd_highlight *h = find_link(&found, "flame/heap-peak");
+        assert_non_null(h);
+        assert_string_equal(h->text, "The heap peaks at 300 B; load allocated 100 % of it");
+        if (!strstr(h->detail, "300 B in 3 blocks") || !strstr(h->detail, cases[i].told))
+            fail_msg("%s", h->detail);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(slow_steps),
                                         cmocka_unit_test(a_gpu_that_is_idle_is_told_of),
                                         cmocka_unit_test(places_of_functions),
-                                        cmocka_unit_test(waits_of_samples_are_left_out) };
+                                        cmocka_unit_test(waits_of_samples_are_left_out),
+                                        cmocka_unit_test(one_call_that_takes_long),
+                                        cmocka_unit_test(what_is_left_of_a_heap) };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }

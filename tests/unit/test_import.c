@@ -280,6 +280,50 @@ static void test_callers_begin_before_what_they_call(void **state)
     sonde_trace_close(trace);
 }
 
+/* What cannot be read or written, or is nothing to import: said, with no trace and nothing beside it. */
+static void test_what_is_refused_leaves_nothing(void **state)
+{
+    static const struct {
+        const char       *from, *to;
+        enum sonde_status status;
+        const char       *why;
+    } cases[] = {
+        { "missing", "made/t.sonde", SONDE_E_IO, "cannot open" },
+        { "folder", "made/t.sonde", SONDE_E_IO, "a folder" },
+        { "no_tool", "made/t.sonde", SONDE_E_FORMAT, "" },
+        { "good", "nowhere/t.sonde", SONDE_E_IO, "temporary file" },
+        { "good", "made/taken", SONDE_E_IO, "cannot rename" },
+    };
+    static const char good[] =
+        "[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}]";
+
+    (void)state;
+    assert_int_equal(mkdir(scratch_path("folder"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path("made"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path("made/taken"), 0700), 0);
+    scratch_save(scratch_path("no_tool"), "nothing\n", 8);
+    scratch_save(scratch_path("good"), good, sizeof good - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sonde_error err = { 0 };
+        assert_int_equal(sonde_import(scratch_path(cases[i].from), scratch_path(cases[i].to), 0,
+                                      &err),
+                         cases[i].status);
+        if (!strstr(err.message, cases[i].why))
+            fail_msg("%s to %s: %s", cases[i].from, cases[i].to, err.message);
+        assert_int_equal(rmdir(scratch_path("made/taken")), 0); /* still empty, */
+        assert_int_equal(rmdir(scratch_path("made")), 0);       /* and alone in its folder */
+        assert_int_equal(mkdir(scratch_path("made"), 0700), 0);
+        assert_int_equal(mkdir(scratch_path("made/taken"), 0700), 0);
+    }
+    assert_int_equal(sonde_import(scratch_path("good"), scratch_path("made/t.sonde"), 0, NULL),
+                     SONDE_OK);
+    struct sonde_trace *trace = scratch_open(scratch_path("made/t.sonde"));
+    sonde_trace_close(trace);
+    assert_int_equal(remove(scratch_path("made/t.sonde")), 0);
+    assert_int_equal(rmdir(scratch_path("made/taken")), 0);
+    assert_int_equal(rmdir(scratch_path("made")), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_cut_at_any_byte),
         cmocka_unit_test(test_an_event_without_end),
         cmocka_unit_test(test_callers_begin_before_what_they_call),
+        cmocka_unit_test(test_what_is_refused_leaves_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -2,6 +2,8 @@
 /* Layers: whose samples are whose, and what is made of them. */
 #include <math.h>
 
+#include "format/fields.h"
+#include "format/layout.h"
 #include "scratch.h"
 #include "sonde/layers.h"
 
@@ -128,12 +130,139 @@ static void what_cannot_be(void **state)
     refuse("r9", head, "in=torch.float32 [3] -12", "size");
 }
 
+/* ------------------------------------------------------------------ as facts */
+
+#define NUMBER(field, n)                                     \
+    (struct snd_fact_member)                                 \
+    {                                                        \
+        SND_FIELD_##field, SND_FACT_NUMBER, 0, (uint64_t)(n) \
+    }
+#define TEXT(field, text)                                          \
+    (struct snd_fact_member)                                       \
+    {                                                              \
+        SND_FIELD_##field, SND_FACT_TEXT, synth_string(s, text), 0 \
+    }
+#define TENSOR(field, shape, bytes)                                                   \
+    (struct snd_fact_member)                                                          \
+    {                                                                                 \
+        SND_FIELD_##field, SND_FACT_TENSOR, synth_shapes(s, shape), (uint64_t)(bytes) \
+    }
+
+static void tell_model(struct synth *s, int64_t batch_size, int64_t layers)
+{
+    const struct snd_fact_member told[] = {
+        TEXT(LAYERS_MODEL_NAME, "m"), TEXT(LAYERS_DTYPE, "torch.float32"),
+        TEXT(LAYERS_DEVICE, "cpu"),   NUMBER(LAYERS_BATCH_SIZE, batch_size),
+        NUMBER(LAYERS_COUNT, layers), TEXT(LAYERS_MEMORY, "rss"),
+        NUMBER(LAYERS_PAIRED, 1),     TEXT(LAYERS_KEY, "torch"),
+        TEXT(LAYERS_VALUE, "2.0"),    TEXT(LAYERS_KEY, "of no value"),
+        TEXT(LAYERS_KEY, "threads"),  TEXT(LAYERS_VALUE, "4"),
+    };
+
+    synth_fact(s, SND_FACT_OF_LAYERS, 0, 0, told, sizeof told / sizeof told[0]);
+}
+
+static void what_is_told_as_facts(void **state)
+{
+    struct synth        *s = synth_new(scratch_path("facts"), NULL);
+    uint32_t             t = synth_thread(s, "main", 0);
+    struct sonde_layers *layers;
+    struct sonde_text    key, value;
+
+    (void)state;
+    tell_model(s, 2, 3);
+    synth_fact(s, SND_FACT_OF_LAYER, 0, 2,
+               (struct snd_fact_member[]){
+                   TEXT(LAYER_NAME, "second"), TEXT(LAYER_DTYPE, "torch.float32"),
+                   TENSOR(LAYER_IN, "4,3", 96), TEXT(LAYER_DTYPE, "torch.bool"),
+                   TENSOR(LAYER_IN, "2", 2), TENSOR(LAYER_OUT, "5", 5),
+                   NUMBER(LAYER_PARAMETER_COUNT, 7), NUMBER(LAYER_PARAMETER_BYTES, 28),
+                   NUMBER(LAYER_BUFFER_BYTES, 4), NUMBER(LAYER_RSS_BYTES, 4096),
+                   NUMBER(LAYER_SAME_AS, 1) },
+               11);
+    synth_fact(s, SND_FACT_OF_LAYER, 0, 1,
+               (struct snd_fact_member[]){ TEXT(LAYER_NAME, "first"), NUMBER(LAYER_SAME_AS, 1) },
+               2);
+    synth_fact(s, SND_FACT_OF_LAYER, 0, 0, &TEXT(LAYER_NAME, "none"), 1);
+    synth_fact(s, SND_FACT_OF_LAYER, 0, (1 << 20) + 1, &TEXT(LAYER_NAME, "too many"), 1);
+    synth_fact(s, SND_FACT_OF_LAYER, 0, 1 << 20, &TEXT(LAYER_NAME, "last"), 1);
+    run(s, t, 100, "layer 1", 50);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("facts"));
+    assert_int_equal(sonde_layers_new(trace, &layers, NULL), SONDE_OK);
+    const struct sonde_layers_head *about = sonde_layers_head(layers);
+    assert_true(text_is(about->model_name, "m") && text_is(about->dtype, "torch.float32") &&
+                text_is(about->device, "cpu"));
+    assert_true(about->batch_size == 2 && about->layers == 3);
+    assert_true(about->memory_is_rss && about->paired);
+    assert_int_equal(sonde_layers_count(layers), 3);
+    assert_true(text_is(sonde_layers_row(layers, 0)->name, "first"));
+    assert_int_equal(sonde_layers_row(layers, 0)->same_as, 0); /* not as itself */
+    assert_int_equal(sonde_layers_row(layers, 0)->rss_bytes, -1);
+    assert_true(text_is(sonde_layers_row(layers, 2)->name, "last"));
+    const struct sonde_layer *l = sonde_layers_row(layers, 1);
+    assert_int_equal(l->number, 2);
+    assert_int_equal(l->same_as, 1);
+    assert_int_equal(l->time[SONDE_LAYER_FORWARD].count, 1);
+    assert_true(l->in_count == 2 && l->out_count == 1);
+    assert_true(l->in[0].ndim == 2 && l->in[0].dims[0] == 4 && l->in[0].dims[1] == 3);
+    assert_true(text_is(l->in[0].dtype, "torch.float32") && text_is(l->in[1].dtype, "torch.bool") &&
+                text_is(l->out[0].dtype, "torch.bool"));
+    assert_true(l->in_bytes == 98 && l->out_bytes == 5);
+    assert_true(l->parameter_count == 7 && l->parameter_bytes == 28 && l->buffer_bytes == 4 &&
+                l->rss_bytes == 4096);
+    assert_true(sonde_layers_environment(layers, 0, &key, &value));
+    assert_true(text_is(key, "torch") && text_is(value, "2.0"));
+    assert_true(sonde_layers_environment(layers, 1, &key, &value));
+    assert_true(text_is(key, "threads") && text_is(value, "4"));
+    assert_false(sonde_layers_environment(layers, 2, &key, &value));
+    sonde_layers_free(layers);
+    sonde_trace_close(trace);
+}
+
+/* A model and one layer with one tensor; `why`: NULL if that may be. */
+static void refuse_facts(int64_t batch_size, int64_t count, const char *shape, int64_t bytes,
+                         int64_t parameters, const char *why)
+{
+    struct synth        *s = synth_new(scratch_path("refused"), NULL);
+    struct sonde_layers *layers;
+    struct sonde_error   err;
+
+    synth_thread(s, "main", 0);
+    tell_model(s, batch_size, count);
+    synth_fact(s, SND_FACT_OF_LAYER, 0, 1,
+               (struct snd_fact_member[]){ TENSOR(LAYER_IN, shape, bytes),
+                                           NUMBER(LAYER_PARAMETER_COUNT, parameters) },
+               2);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("refused"));
+    assert_int_equal(sonde_layers_new(trace, &layers, &err), why ? SONDE_E_FORMAT : SONDE_OK);
+    if (why && !strstr(err.message, why))
+        fail_msg("%s", err.message);
+    sonde_layers_free(layers);
+    sonde_trace_close(trace);
+}
+
+static void facts_that_cannot_be(void **state)
+{
+    (void)state;
+    refuse_facts(1, 1, "4,3", 0, 0, NULL);
+    refuse_facts(1, UINT32_MAX, "4,3", 0, 0, NULL);
+    refuse_facts(0, 1, "4,3", 48, 1, "batch size");
+    refuse_facts(1, 0, "4,3", 48, 1, "number of layers");
+    refuse_facts(1, (int64_t)UINT32_MAX + 1, "4,3", 48, 1, "number of layers");
+    refuse_facts(1, 1, "4,3", -1, 1, "shape or size");
+    refuse_facts(1, 1, "#", 48, 1, "shape or size");     /* a number, */
+    refuse_facts(1, 1, "4,3;2", 48, 1, "shape or size"); /* two tensors */
+    refuse_facts(1, 1, "4,3", 48, -1, "parameter_count is less than 0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_and_spread),
-        cmocka_unit_test(device_times),
-        cmocka_unit_test(what_cannot_be),
+        cmocka_unit_test(samples_and_spread),   cmocka_unit_test(device_times),
+        cmocka_unit_test(what_cannot_be),       cmocka_unit_test(what_is_told_as_facts),
+        cmocka_unit_test(facts_that_cannot_be),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -593,10 +593,10 @@ static void fail_export(const char *path, const char *format, use_fn *use, long 
     sonde_trace_close(e.trace);
 }
 
-/* Of how many allocations one fails, so that a use of a trace is tried some hundred times at most. */
+/* Of how many allocations one fails, so that a use of a trace is tried some hundred times at most; under sanitizers fewer. */
 static long find_stride(const char *path, const char *format, use_fn *use)
 {
-    const long      most = 100, many = LONG_MAX / 2;
+    const long      most = getenv("SONDE_TEST_SLOW") ? 15 : 100, many = LONG_MAX / 2;
     struct exported e = { .trace = scratch_open(path), .format = format };
 
     allocations_left = many;
@@ -609,6 +609,7 @@ static long find_stride(const char *path, const char *format, use_fn *use)
 
 static void exports_survive(void **state)
 {
+    const long                        usual = getenv("SONDE_TEST_SLOW") ? 7 : 1;
     const struct sonde_exporter_info *info;
     char                              paths[3][256];
 
@@ -619,9 +620,9 @@ static void exports_survive(void **state)
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         const char *path = paths[i];
         for (size_t n = 0; (info = sonde_exporter_info(n)) != NULL; n++) {
-            long stride = strcmp(info->name, "html") == 0 ? 37 : 1; /* it makes thousands */
+            long stride = strcmp(info->name, "html") == 0 ? 37 : usual; /* it makes thousands */
             if (sonde_exporter_is_folder(info->name))
-                fail_export(path, info->name, export_folder, 1);
+                fail_export(path, info->name, export_folder, usual);
             else if (!info->missing)
                 fail_export(path, info->name, export_stream, stride);
         }
@@ -711,6 +712,12 @@ static void views_survive(void **state)
             fail_export(heap, info->name, report, 1);
     assert_true(make_case("range_counters", scratch_path("counted ranges"), USUAL_N));
     fail_export(scratch_path("counted ranges"), "range-counters", report, 1);
+    char said[256]; /* facts: of layers, a graph, tensors, lines */
+    snprintf(said, sizeof said, "%s", scratch_path("said"));
+    assert_true(make_case("said", said, 7));
+    for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)
+        if (strcmp(info->name, "asm") != 0)
+            fail_export(said, info->name, report, find_stride(said, info->name, report));
 }
 
 /* A source that does not fit in memory is not shown: no trace of lines is among them. */

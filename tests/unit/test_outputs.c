@@ -24,7 +24,7 @@
 #include <zlib.h>
 #endif
 
-enum { TRACES_MAX = 128, OUTPUTS_MAX = 1024, NAME_MAX_BYTES = 64 };
+enum { TRACES_MAX = 192, OUTPUTS_MAX = 1024, NAME_MAX_BYTES = 64 };
 
 static const struct {
     const char *name;
@@ -46,7 +46,7 @@ static const struct {
     { "roofline", 0, 0 },     { "tensor_lines", 0, 0 },   { "gpu", 0, 0 },
     { "gpu_idle", 0, 0 },     { "gpu_memory", 0, 0 },     { "gpu_lost", 0, 0 },
     { "gpu_overlap", 0, 0 },  { "advice", 63, 64 },       { "heap", 1, 2 },
-    { "asked", 0, 1 },        { "variety", 1, 16 },
+    { "asked", 0, 1 },        { "variety", 1, 16 },       { "said", 1, 24 },
 };
 
 struct output {
@@ -491,6 +491,7 @@ static void try_trace(const char *name, uint32_t n, struct sonde_trace **before)
     const struct sonde_view_info *view;
     char                          file[NAME_MAX_BYTES];
 
+    assert_true(found.trace_count < TRACES_MAX);
     if (is_left_out(found.trace_count)) {
         found.trace_count++;
         return;

@@ -69,6 +69,38 @@ static void code_without_a_file(void **state)
     }
 }
 
+/* A script that a package installs to start itself is no program of the user's: if it is all, libraries are not folded. */
+static void scripts_that_start_a_package(void **state)
+{
+    static const struct {
+        const char *file;
+        bool        own;
+    } cases[] = {
+        { "/usr/local/bin/black", false },
+        { "/bin/black", false },
+        { "/home/me/v1.0/bin/black", false },
+        { "/bin/black.py", true },
+        { "/usr/local/bin/black.py", true },
+        { "/usr/local/sbin/black", true },
+        { "/home/me/binary/black", true },
+        { "/home/me/black", true },
+        { "bin/black", true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct place  stack[] = { { "start", cases[i].file },
+                                        { "inner1", LIBRARY },
+                                        { "inner2", LIBRARY },
+                                        { "inner3", LIBRARY },
+                                        { "inner4", LIBRARY } };
+        struct sonde_buffer text = tree_of(stack, sizeof stack / sizeof stack[0], 0, false);
+        if ((strstr(text.bytes, "inner2") == NULL) != cases[i].own || !strstr(text.bytes, "inner4"))
+            fail_msg("%s:\n%s", cases[i].file, text.bytes);
+        sonde_buffer_release(&text);
+    }
+}
+
 /* Of a place that is too long for the line the end is shown, of a short line nothing is cut. */
 static void places_are_cut_at_their_begin(void **state)
 {
@@ -160,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(code_without_a_file),
+        cmocka_unit_test(scripts_that_start_a_package),
         cmocka_unit_test(places_are_cut_at_their_begin),
         cmocka_unit_test(files_are_shown_from_their_folder),
         cmocka_unit_test(colours_tell_shares),
