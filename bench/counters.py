@@ -9,7 +9,8 @@ program itself measures, so that starting the tool is not in it) is compared rou
 the time of a whole `true`, start of the tool included.
 
 Of ranges and of Python functions: what reading their counters adds to a range (begin and end) and to a call, over
-the same recording without; by the program's own processor time, of which the least of the rounds counts. Prints as
+the same recording without; by the program's own processor time, of which the least of the rounds counts. The limit is what the
+kernel takes for two readings of a thread's page faults. Prints as
 bench/run does and puts its figures into bench/results.json.
 """
 import argparse
@@ -63,6 +64,24 @@ int main(void)
     return 0;
 }
 """
+# What the kernel takes for the two readings of a range, of its cheapest counters.
+READS = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+int main(void)
+{
+    struct timespec a, b;
+    struct rusage usage;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+    for (int i = 0; i < 400000; i++)
+        getrusage(RUSAGE_THREAD, &usage);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+    printf("%lld\n", ((b.tv_sec - a.tv_sec) * 1000000000LL + b.tv_nsec - a.tv_nsec) / 200000);
+    return 0;
+}
+"""
 CALLS = """
 import time
 def empty():
@@ -96,15 +115,16 @@ def compare(name, what, sides, rounds, part):
                     both=f"{more:+.3f} ms")
 
 
-def compare_added(name, what, run, without, option, program, rounds):
-    """ns that `option` adds to each range or call, with each of LISTS."""
+def compare_added(name, what, run, without, option, program, reads, rounds):
+    """ns that `option` adds to each range or call, with each of LISTS; `reads`: the program of READS."""
     sides = {"none": [*run, *without, "--", *program]}
     for words in LISTS:
         sides[words] = [*run, *without, f"--counters={words}", option, "--", *program]
     best = {side: min(elapsed(command)[0] for _ in range(rounds)) for side, command in sides.items()}
+    best["reads"] = min(elapsed([reads])[0] for _ in range(rounds))
     for words in LISTS:
         yield figure(f"counters_{name}_{words}", f"{what}: {option} --counters={words} adds", best[words] - best["none"], "ns",
-                     both=f"{best['none']} ns without")
+                     limit=best["reads"], both=f"{best['none']} ns without")
 
 
 def main():
@@ -114,9 +134,10 @@ def main():
     options = options.parse_args()
     rounds, figures = 4 if options.quick else 15, []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
-        program, ranges, trace = f"{folder}/program", f"{folder}/ranges", f"{folder}/t.sonde"
+        program, ranges, reads, trace = (f"{folder}/{name}" for name in ("program", "ranges", "reads", "t.sonde"))
         prefix = os.path.dirname(os.path.dirname(os.path.abspath(options.sonde)))
-        subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
+        for made, source in ((program, PROGRAM), (reads, READS)):
+            subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", made], input=source, text=True, check=True)
         subprocess.run(["cc", "-O2", "-x", "c", "-", f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib",
                         "-lsonde_record", "-o", ranges], input=RANGES, text=True, check=True)
         run = [options.sonde, "run", "-q", "-o", trace]
@@ -125,9 +146,9 @@ def main():
             tools["perf"] = ["perf", "stat", "-o", f"{folder}/stat", "--"]
         fewer = max(3, rounds // 3)
         for part in (compare("program", "a program of 0.2 s", {side: [*words, program] for side, words in tools.items()}, rounds, 0),
-                     compare_added("range", "a range", run, ["--ops"], "--per-range", [ranges], fewer),
+                     compare_added("range", "a range", run, ["--ops"], "--per-range", [ranges], reads, fewer),
                      compare_added("call", "a Python call", run, ["--functions"], "--per-function", [sys.executable, "-c", CALLS],
-                                   fewer),
+                                   reads, fewer),
                      compare("true", "true, start to end,", {side: [*words, "true"] for side, words in tools.items()}, rounds, 1)):
             figures += map(say, part)
     conclude(figures)

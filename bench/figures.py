@@ -35,7 +35,8 @@ def deciles(values):
 
 
 def figure(name, what, value, unit, budget=None, spread=None, at_least=False, **more):
-    """`more`: median; best_ns, both sides of a ratio; both, the two sides as a text."""
+    """`more`: median; best_ns, both sides of a ratio; both, the two sides as a text; limit, what it cannot be better than, as a
+    number of this unit or as a text; why, said where the budget is missed: what was measured of it."""
     met = None if budget is None else (value >= budget if at_least else value <= budget)
     return {"name": name, "what": what, "value": value, "unit": unit, "budget": budget,
             "at_least": at_least, "met": met, "spread": spread, **more}
@@ -63,6 +64,12 @@ def number(value):
     return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
 
 
+def limit(f):
+    """The limit of a figure, as a text; empty: it has none that was measured."""
+    found = f.get("limit")
+    return "" if found is None else found if isinstance(found, str) else number(found)
+
+
 def shown(f):
     text = f"{f['what']:<66} {number(f['value']):>9} {f['unit']:<10}"
     if "median" in f:
@@ -71,6 +78,8 @@ def shown(f):
         text += f" spread {number(f['spread'][0])} .. {number(f['spread'][1])}"
     if f["budget"] is not None:
         text += f"  {'at least' if f['at_least'] else 'at most'} {number(f['budget'])}: {'met' if f['met'] else 'MISSED'}"
+    if f.get("limit") is not None:
+        text += f"  limit {limit(f)}"
     if "best_ns" in f:
         text += f"  ({f['best_ns'][0]:.1f} / {f['best_ns'][1]:.1f} ns)"
     if f.get("both"):
@@ -117,6 +126,24 @@ def keep(figures, command):
     with open(RESULTS, "w") as file:
         json.dump(results, file, indent=2)
         file.write("\n")
+
+
+def kept(name):
+    """A figure of the same `make bench`, made before this one; None: there is none."""
+    with contextlib.suppress(FileNotFoundError), open(RESULTS) as file:
+        return next((one for one in json.load(file)["figures"] if one["name"] == name), None)
+    return None
+
+
+def clock_reads_ns(count):
+    """What so many readings of the clock take, as bench/run found it: no event has its time for less. None: not measured."""
+    pair = kept("range_1")
+    return pair and pair["best_ns"][1] * count / 2
+
+
+def over_added(limit_ns, f):
+    """A figure of `added`, with the least that could be added as its limit; None: not known."""
+    return f if limit_ns is None else {**f, "limit": limit_ns / f["best_ns"][1]}
 
 
 def conclude(figures, command="make bench", keeps=True):

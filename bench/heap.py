@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-from figures import conclude, figure, say
+from figures import conclude, figure, number, say
 
 FULL, SAMPLED = 0.5, 3.0  # budgets: of what heaptrack adds; percent
 SMALL = r"""
@@ -145,19 +145,21 @@ def measure_process(sonde, folder, rounds):
     best = least_of_ways(["true"], sampled_ways(sonde, folder, {}), rounds)
     added = {way: 1e3 * (best[way] - best["alone"]) for way in best}
     return figure("heap_sampled_process", "a process that does nothing: --heap=sampled adds", added["sampled"], "ms",
-                  both=f"alone {1e3 * best['alone']:.2f} ms, floor +{added['floor']:.2f} ms")
+                  limit=added["floor"], both=f"alone {1e3 * best['alone']:.2f} ms")
 
 
 def measure_sampled(sonde, folder, name, title, command, extra, rounds):
     ways = sampled_ways(sonde, folder, extra)
-    best = least_of_ways(command, ways, rounds)
-    costs = [("cpu", "processor time", best, SAMPLED)]
-    if shutil.which("valgrind"):
-        costs.append(("instructions", "instructions", instructions_of_ways(command, ways), None))
-    for key, what, cost, budget in costs:
-        more = {way: 100 * (cost[way] / cost["alone"] - 1) for way in ways}
-        yield figure(f"heap_sampled_{name}_{key}", f"{title}: --heap=sampled adds to its {what}", more["sampled"], "%", budget,
-                     both=f"floor {more['floor']:.1f} %")
+
+    def adds(key, what, cost, budget=None, **more):
+        percent = {way: 100 * (cost[way] / cost["alone"] - 1) for way in ways}
+        return figure(f"heap_sampled_{name}_{key}", f"{title}: --heap=sampled adds to its {what}", percent["sampled"], "%", budget,
+                      limit=percent["floor"], **more)
+
+    repeated = [adds("instructions", "instructions", instructions_of_ways(command, ways), SAMPLED)] if shutil.which("valgrind") else []
+    why = "".join(f"processor time varies here by some per cent; in instructions, which repeat, it adds {number(f['value'])} %."
+                  for f in repeated)
+    return [adds("cpu", "processor time", least_of_ways(command, ways, rounds), SAMPLED, why=why), *repeated]
 
 
 def measure_full(sonde, folder, name, title, command, extra, rounds):

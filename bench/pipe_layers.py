@@ -63,7 +63,7 @@ def main():
     plain, profile, loading = zip(*rounds)
     conclude([say(ratio("pipe_layers_quick" if options.quick else "pipe_layers",
                         f"layers of {name.split('/')[-1]}, batch {BATCH}, {ITERATIONS} iterations, over {PASSES} passes",
-                        profile, plain, BUDGET,
+                        profile, plain, BUDGET, limit=1,
                         both=f"{min(profile):.1f} s, {min(plain):.1f} s; loading {min(loading):.1f} s"))])
 
 

@@ -386,11 +386,17 @@ def test_every_benchmark_has_its_section_of_the_overhead():
     assert sorted(overhead.SECTIONS) == sorted(["run", *benches])
     from figures import figure  # bench/ is on the path now
     results = {"command": "make bench", "date": "today", "figures": [
-        {**figure(f"{bench}_x", f"what {bench} measures", 2.5, "x", 2), "bench": bench} for bench in overhead.SECTIONS],
+        {**figure(f"{bench}_x", f"what {bench} measures", 2.5, "x", 2, limit=1.25, why=f"of {bench} the half is the limit."),
+         "bench": bench} for bench in overhead.SECTIONS] + [
+        {**figure("heap_y", "another", 1, "ns", 0, why="of heap the half is the limit."), "bench": "heap"},
+        {**figure("heap_z", "a third", 1, "ns", 1, limit="some ns", why="it was met."), "bench": "heap"}],
         "machine": dict(cpu="a", cores=2, arch="b", kernel="c", compiler="d")}
     text = overhead.render(results)
     for bench in overhead.SECTIONS:
-        assert f"| what {bench} measures | 2.50× |  |  | at most 2.00 (**missed**) |  |\n" in text
+        assert f"| what {bench} measures | 2.50× | 1.25 |  |  | at most 2.00 (**missed**) |  |\n" in text
+        which = f"what {bench} measures" + ("; another" if bench == "heap" else "")
+        assert f"|\n\nMissed, {which}: of {bench} the half is the limit.\n" in text
+    assert "| a third | 1.00 ns | some ns |  |  | at most 1.00 |  |\n" in text and "it was met" not in text
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "bench").glob("*.py") if "ArgumentParser" in path.read_text()
@@ -576,7 +582,7 @@ def test_the_page_of_costs_is_what_the_tool_writes():
     sections = [part for part in tool.SECTIONS.values() if f"\n## {part[0]}\n" in measured]
     assert re.findall(r"^## (.*)$", measured, re.M) == [title for title, _ in sections] != []
     assert all(f"\n## {title}\n{how}\n{tool.TABLE}|" in measured for title, how in sections)
-    assert all(row.count("|") == 7 for row in re.findall(r"^\|.*$", measured, re.M))
+    assert all(row.count("|") == 8 for row in re.findall(r"^\|.*$", measured, re.M))
 
 
 LOCKS = sorted((ROOT / "tools").glob("requirements-*.lock"))
