@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/count_of.h"
+#include "base/system/prompt_thread.h"
 #include "base/system/recorder_library.h"
 #include "format/metadata.h"
 #include "pystack/outside/halt.h"
@@ -81,7 +81,7 @@ static void sample(struct snd_sampling *sampling, const struct snd_observation *
     struct snd_pace pace = snd_pace_begin(o->period_ns);
     uint64_t        missed = 0;
 
-    prctl(PR_SET_TIMERSLACK, 1ul);
+    snd_thread_prompt();
     while (!*o->quit && snd_sampling_round(sampling, missed) == SND_ROUND_MADE) {
         missed = snd_pace_next(&pace);
         wait_until(pace.due_ns, o->quit);

@@ -8,6 +8,7 @@
 
 #define SHARE 200u     /* of a period is spent on threads that do not hold the lock */
 #define DEBT_MOST 2    /* rounds without a look at them, after one that took long */
+#define RESTIVE_MOST 2 /* of those that run without it or want it: asked in each round */
 #define OWN_ROUNDS 16u /* the sampler's own clock is read so often: that is a call to the kernel */
 #define STOP_NS 100000000u /* a round later than this has its cause looked up */
 
@@ -119,7 +120,7 @@ uint64_t snd_sampling_flush(struct snd_sampling *s)
             continue;
         if (!t->held)
             t->free_ns = s->round_ns;
-        if (s->now_ns > t->seen_ns && snd_sampling_ask_clock_(t, &moved))
+        if (s->now_ns > t->seen_ns && snd_sampling_ask_clock_(s, t, &moved))
             snd_sampling_account_(s, t, &t->stack, t->state);
         snd_sampling_write_run_(s, t);
         snd_sampling_start_anew_(s, t);
@@ -207,6 +208,48 @@ static bool look_at_holders(struct snd_sampling *s, uint64_t now)
     return ended;
 }
 
+/* When it was looked at last it ran without the lock, or waited for it: it may have gone on since. */
+static bool is_restive(const struct snd_sampling_thread *t, uint64_t now)
+{
+    const uint32_t lockless = SONDE_SAMPLED_ON_CPU | SONDE_SAMPLED_GIL_WAIT;
+
+    return (t->state & lockless) && !(t->state & SONDE_SAMPLED_GIL) && t->stack.id != 0 &&
+           t->looked_ns != now;
+}
+
+/* One that ran and still does need not be looked at; one that waited is not, if its clock has not moved. */
+static bool has_changed(struct snd_sampling_thread *t)
+{
+    uint64_t futex;
+
+    return !(t->state & SONDE_SAMPLED_ON_CPU) || !snd_task_is_running(&t->task, &futex);
+}
+
+/*
+ * Threads of another process that are about to get the lock or to wait, some in each round: their turn may be many rounds
+ * away, and which part of them a thread ran could then only be told by its clock, which is late by up to a tick, and when
+ * not at all. To ask whether it has gone on is a fifth of a look. True when one of them has ended.
+ */
+static bool look_at_restive(struct snd_sampling *s, uint64_t now)
+{
+    bool     ended = false;
+    uint32_t asked = 0;
+
+    for (uint32_t left = s->thread_count; left > 0 && asked < RESTIVE_MOST; left--, s->restive++) {
+        if (s->restive >= s->thread_count)
+            s->restive = 0;
+        struct snd_sampling_thread *t = &s->threads[s->restive];
+        if (!is_restive(t, now))
+            continue;
+        asked++;
+        if (!has_changed(t) || snd_sampling_look_(s, t, false, now))
+            continue;
+        snd_sampling_close_thread_(s, s->restive);
+        ended = true;
+    }
+    return ended;
+}
+
 /* The next of the others, from s->turn on, that has not been looked at; false if there is none. */
 static bool find_turn(struct snd_sampling *s, uint64_t now)
 {
@@ -289,6 +332,8 @@ static bool look_at_all(struct snd_sampling *s, uint64_t now)
 
     if (s->python.layout.free_threaded)
         ended |= look_at_lockless(s, now);
+    else if (s->python.pid != getpid())
+        ended |= look_at_restive(s, now);
     return look_at_others(s, now) || ended;
 }
 

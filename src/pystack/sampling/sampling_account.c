@@ -33,6 +33,7 @@ void snd_sampling_set_now_(struct snd_sampling *s)
         s->now_ns = ns;
         s->now_clock = before + apart / 2;
     }
+    s->tick_ns = snd_clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 void snd_sampling_write_run_(struct snd_sampling *s, struct snd_sampling_thread *t)
@@ -173,16 +174,19 @@ static void charge_hold(struct snd_sampling *s, struct snd_sampling_thread *t, u
     t->state = before; /* state as found: the time that follows is charged to it */
 }
 
-/* What it ran up to now, by its clock, from when it was found running until it was found waiting. */
+/*
+ * What it ran up to now, by its clock, from when it was found running until it was found waiting. Another process's
+ * clock is exact now, and was late when it was read before.
+ */
 static uint64_t find_run(const struct snd_sampling *s, const struct snd_sampling_thread *t,
                          uint32_t state)
 {
     uint64_t whole = s->now_ns - t->seen_ns;
-    int64_t  ran = t->task.own ? (int64_t)stretch(t, t->ran_ns, whole) : -t->debt_ns;
+    uint64_t before = t->seen_ns > t->known_ns ? t->seen_ns - t->known_ns : 0;
 
-    if (runs(state) || !runs(t->state) || ran <= 0)
+    if (runs(state) || !runs(t->state))
         return 0;
-    return (uint64_t)ran < whole ? (uint64_t)ran : whole;
+    return stretch(t, t->ran_ns > before ? t->ran_ns - before : 0, whole);
 }
 
 /*
@@ -247,11 +251,10 @@ static void charge_waits(struct snd_sampling *s, struct snd_sampling_thread *t, 
                          uint32_t stack)
 {
     uint64_t whole = s->now_ns - t->seen_ns;
-    int64_t  clock = t->task.own ? (int64_t)stretch(t, t->ran_ns, whole) : -t->debt_ns;
+    uint64_t ran = stretch(t, t->ran_ns, whole);
 
-    if (runs(state) || runs(t->state) || t->stack.id == stack || clock <= 0)
+    if (runs(state) || runs(t->state) || t->stack.id == stack || ran == 0)
         return;
-    uint64_t ran = (uint64_t)clock < whole ? (uint64_t)clock : whole;
     uint64_t waited = (whole - ran) / 2;
     uint32_t before = t->state;
     if (waited > 0)

@@ -75,15 +75,17 @@ struct snd_sampling_thread {
     uint32_t                  code_count;
     struct snd_sampling_named named[SND_FRAMES_NAMED]; /* of the same stack, outermost first */
     uint32_t                  named_count;
-    uint64_t                  cpu_ns;            /* its clock, when that was last read */
-    uint64_t                  unasked_ns;        /* accounted for as run since then */
-    uint64_t                  ran_ns;            /* by its clock, between the last two times */
-    uint64_t                  top_at, top_instr; /* its innermost frame, when it was last read */
-    uint64_t                  seen_ns;           /* up to when its time is accounted for */
-    uint64_t                  seen_clock;        /* the same moment, by the recorder's clock */
-    uint64_t                  write_ns; /* its longest run; doubled with each, up to SND_WRITE_NS */
-    uint32_t                  off;      /* its state while it is ready but does not run */
-    int64_t  debt_ns; /* what was accounted for as run, and has not been by its clock */
+    uint64_t                  cpu_ns;     /* its clock, when that was last read */
+    uint64_t                  unasked_ns; /* accounted for as run since then */
+    uint64_t                  ran_ns;     /* by its clock, between the last two times */
+    uint64_t asked_ns, lag_ns;            /* when it was read; so late it was, if it ran then */
+    uint64_t known_ns;                    /* up to when it was exact, the time before */
+    uint64_t top_at, top_instr;           /* its innermost frame, when it was last read */
+    uint64_t seen_ns;                     /* up to when its time is accounted for */
+    uint64_t seen_clock;                  /* the same moment, by the recorder's clock */
+    uint64_t write_ns; /* its longest run; doubled with each, up to SND_WRITE_NS */
+    uint32_t off;      /* its state while it is ready but does not run */
+    int64_t  debt_ns;  /* what was accounted for as run, and has not been by its clock */
     uint64_t busy_ns, busy_ran_ns; /* while it was found running: so long, so much of it ran */
     bool     known;                /* stack and state are those it has now, if it has not run */
     bool     blocked;              /* when last asked, it waited */
@@ -129,9 +131,10 @@ struct snd_sampling {
     uint64_t        stopped_ns; /* in which the process was stopped, it included */
     uint64_t  stop_asked_ns; /* the round in which another process was last asked whether it is */
     bool      is_stopped;    /* it was */
-    uint32_t  tid_offset, epoch, turn;
+    uint32_t  tid_offset, epoch, turn, restive;
     int64_t   credit_ns;             /* for looks at threads that do not hold the lock */
     uint64_t  now_ns, now_clock;     /* one moment by two clocks: when the round began */
+    uint64_t  tick_ns;               /* the kernel's last tick, as of then */
     uint64_t  first_ns, first_clock; /* another: since then this recording has been sampled */
     uint64_t *tally, *gaps;          /* in the trace, or NULL */
     struct snd_sampling_counts counts;
@@ -190,7 +193,8 @@ static inline uint64_t snd_sampling_own_bit_(uint64_t code)
 }
 
 /* Reads the thread's CPU clock: has it run since that was last read? False: the thread has ended. */
-bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, bool *moved);
+bool snd_sampling_ask_clock_(const struct snd_sampling *s, struct snd_sampling_thread *t,
+                             bool *moved);
 
 /* ------------------------------------------------------------ sampling_stacks.c */
 

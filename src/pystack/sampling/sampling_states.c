@@ -35,7 +35,23 @@ static uint32_t tell_state(struct snd_sampling *s, struct snd_sampling_thread *t
                : 0u;
 }
 
-bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, bool *moved)
+/*
+ * Another process's clock is as of the last tick while its thread runs, or of when it began to run since; of a thread that
+ * waits it is exact.
+ */
+static uint64_t find_lag(const struct snd_sampling *s, const struct snd_sampling_thread *t)
+{
+    uint64_t since = s->tick_ns;
+
+    if (t->task.own)
+        return 0;
+    if (!(t->state & SONDE_SAMPLED_ON_CPU) && t->seen_ns > since)
+        since = t->seen_ns;
+    return s->now_ns > since ? s->now_ns - since : 0;
+}
+
+bool snd_sampling_ask_clock_(const struct snd_sampling *s, struct snd_sampling_thread *t,
+                             bool *moved)
 {
     uint64_t cpu_ns;
 
@@ -47,6 +63,9 @@ bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, bool *moved)
     if (t->debt_ns < -(int64_t)SND_WRITE_NS)
         t->debt_ns = -(int64_t)SND_WRITE_NS;
     t->cpu_ns = cpu_ns;
+    t->known_ns = t->asked_ns - t->lag_ns;
+    t->lag_ns = find_lag(s, t);
+    t->asked_ns = s->now_ns;
     t->unasked_ns = 0;
     return true;
 }
@@ -125,7 +144,7 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
     bool assumed = need_not_ask(t, holds, switched), moved = true;
 
     note_look(s, t, holds, now);
-    if (!assumed && !snd_sampling_ask_clock_(t, &moved))
+    if (!assumed && !snd_sampling_ask_clock_(s, t, &moved))
         return false;
     bool                      ran = moved || !t->known;
     uint32_t                  state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
@@ -134,6 +153,11 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
         state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
     else if (ran || holds || !t->blocked)
         state = tell_state(s, t, holds);
+    if (assumed && !(state & SONDE_SAMPLED_ON_CPU)) {
+        if (!snd_sampling_ask_clock_(s, t, &moved))
+            return false;
+        assumed = false;
+    }
     if (ran || (holds && (state & SONDE_SAMPLED_ON_CPU))) {
         bool             on_cpu = state & SONDE_SAMPLED_ON_CPU, running = holds && on_cpu;
         enum snd_py_read read = snd_sampling_read_stack_(s, t, running, on_cpu, &found);
@@ -147,7 +171,7 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
             return true;
         }
         if (!follow_top(s, t) && assumed && !switched) {
-            if (!snd_sampling_ask_clock_(t, &moved))
+            if (!snd_sampling_ask_clock_(s, t, &moved))
                 return false;
             state = moved ? state : tell_state(s, t, holds);
         }

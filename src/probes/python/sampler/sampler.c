@@ -7,12 +7,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/system/named_thread.h"
+#include "base/system/prompt_thread.h"
 #include "base/files/own_table.h"
 #include "probes/python/common.h"
 #include "probes/python/sampler/interrupt.h"
@@ -130,7 +130,7 @@ static void *run(void *unused)
     bool            apart = false, ended = false;
 
     snd_pace_next(&pace); /* what runs at this moment is what started us */
-    prctl(PR_SET_TIMERSLACK, 1ul);
+    snd_thread_prompt();
     while (!ended && wait_until(pace.due_ns)) {
         apart = apart || enter_own_table();
         ended = has_ended(&empty_ns, make_round(missed));
