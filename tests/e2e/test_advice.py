@@ -240,7 +240,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("own, patterns", [(0, {"hot-call": 14}), (.014, {"hot-call": 14, "hot-line": 7}), (.06, {"hot-line": 7})])
+@pytest.mark.parametrize("own, patterns", [(0, {"hot-call": 14}), (.01, {"hot-call": 14, "hot-line": 7}), (.06, {"hot-line": 7})])
 def test_a_line_that_calls_the_model_is_no_hot_line(tmp_path, own, patterns):
     """Of the program's own work, the hot line is another; a model that takes less than that is not told of."""
     script = tmp_path / "train.py"

@@ -297,6 +297,12 @@ static void loading_data(void **state)
            { { OWN, loader }, WAITS, 9, 100, 0 }, REST(400));
     EXPECT("The main thread waits", false, { { OWN, loader }, WAITS, 9, 100, 0 }, REST(400));
     EXPECT("DataLoader", false, { { OWN, loader }, WAITS, 9, 100, 1 }, REST(400));
+    /* torch is imported, and with it the module that has the DataLoader; one that loads may import, too */
+    const struct place module = { "<module>", "/py/torch/utils/data/dataloader.py", 1, false };
+    EXPECT("DataLoader", false, { { OWN, importing, module, importing }, RUNS, 9, 200, 0 },
+           REST(400));
+    EXPECT("Waiting for the DataLoader's workers", true,
+           { { OWN, loader, importing, module }, RUNS, 9, 100, 0 }, REST(400));
 }
 
 static void too_many_threads(void **state)

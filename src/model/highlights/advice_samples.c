@@ -228,6 +228,15 @@ static size_t find_loader(const struct work *w, size_t count)
     return count;
 }
 
+/* The module itself is being imported, as `import torch` does: nothing is loaded. */
+static bool is_module(const struct snd_mixed_frame *frame)
+{
+    static const char module[] = "<module>";
+
+    return frame->frame.function.length == sizeof module - 1 &&
+           ends_with(frame->frame.function, module);
+}
+
 /* Of a thread that takes batches from torch's DataLoader: whether it loads them itself. */
 static bool add_loading(struct work *w, const struct snd_sample_count *row, size_t count)
 {
@@ -240,7 +249,7 @@ static bool add_loading(struct work *w, const struct snd_sample_count *row, size
     for (size_t i = 0; i < count; i++)
         starts |= is_of_loader(&w->frames[i]) && /* its workers, once */
                   ends_with(w->frames[i].frame.function, "__init__");
-    if (outermost == count || starts)
+    if (outermost == count || starts || is_module(&w->frames[outermost]))
         return false;
     struct loads *loads = fetches ? &w->alone : &w->with_workers;
     loads->ns = snd_add(loads->ns, row->time_ns);
