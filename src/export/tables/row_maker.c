@@ -184,17 +184,21 @@ static bool make_sample(struct snd_sql_maker *m, const struct sonde_event *e)
     return end_row(m, SND_TABLE_samples);
 }
 
-static bool make_memory(struct snd_sql_maker *m, const struct sonde_event *e, int64_t size_bytes)
+static bool make_memory(void *user, const struct snd_sql_memory *memory)
 {
-    add_place(&m->line, e);
-    snd_line_number(&m->line, e->kind == SONDE_EVENT_FREE);
-    snd_line_number(&m->line, SND_DEVICE_TYPE(e->memory.device));
-    if (SND_DEVICE_INDEX(e->memory.device) == 0xffff)
+    struct snd_sql_maker *m = user;
+
+    snd_line_number(&m->line, memory->process);
+    snd_line_number(&m->line, memory->thread);
+    snd_line_number(&m->line, memory->time_ns);
+    snd_line_number(&m->line, memory->is_free);
+    snd_line_number(&m->line, SND_DEVICE_TYPE(memory->device));
+    if (SND_DEVICE_INDEX(memory->device) == 0xffff)
         snd_line_null(&m->line);
     else
-        snd_line_number(&m->line, SND_DEVICE_INDEX(e->memory.device));
-    snd_line_number(&m->line, (int64_t)e->memory.address);
-    snd_line_number(&m->line, size_bytes);
+        snd_line_number(&m->line, SND_DEVICE_INDEX(memory->device));
+    snd_line_number(&m->line, (int64_t)memory->address);
+    snd_line_number(&m->line, memory->size_bytes);
     return end_row(m, SND_TABLE_memory);
 }
 
@@ -216,7 +220,7 @@ static bool make_mark(struct snd_sql_maker *m, const struct sonde_event *e)
     return end_row(m, SND_TABLE_marks);
 }
 
-static bool make_event(void *user, const struct sonde_event *event, int64_t size_bytes)
+static bool make_event(void *user, const struct sonde_event *event)
 {
     switch (event->kind) {
     case SONDE_EVENT_SAMPLE:
@@ -225,9 +229,6 @@ static bool make_event(void *user, const struct sonde_event *event, int64_t size
         return make_mark(user, event);
     case SONDE_EVENT_COUNTER:
         return make_counter(user, event);
-    case SONDE_EVENT_ALLOC:
-    case SONDE_EVENT_FREE:
-        return make_memory(user, event, size_bytes);
     default:
         return true;
     }
@@ -259,6 +260,7 @@ void snd_sqlmaker_begin(struct snd_sql_maker *maker, struct sonde_trace *trace, 
 struct snd_sql_parts snd_sqlmaker_parts(struct snd_sql_maker *maker)
 {
     return (struct snd_sql_parts){ .range = make_range,
+                                   .memory = make_memory,
                                    .event = make_event,
                                    .stack = make_stack,
                                    .row = pass_row,

@@ -26,11 +26,20 @@ struct snd_sql_range {
     bool     has_step, is_user, is_async;
 };
 
+/* An allocation or a free. */
+struct snd_sql_memory {
+    int64_t  time_ns, size_bytes;
+    uint64_t address;
+    uint32_t process, thread, device;
+    bool     is_free;
+};
+
 /* Takes what a walk has met, in order. False ends the walk. */
 struct snd_sql_parts {
     bool (*range)(void *user, const struct snd_sql_range *range);
-    /* A sample, mark, counter's value, allocation or free; of the last two, bytes. */
-    bool (*event)(void *user, const struct sonde_event *event, int64_t size_bytes);
+    bool (*memory)(void *user, const struct snd_sql_memory *memory);
+    /* A sample, mark or counter's value. */
+    bool (*event)(void *user, const struct sonde_event *event);
     /* A stack that another table refers to. */
     bool (*stack)(void *user, uint32_t process, uint32_t stack);
     snd_sql_row_fn *row; /* all other rows are made where they are met */

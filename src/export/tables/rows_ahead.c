@@ -8,7 +8,7 @@
 #include "export/common/walk_ahead.h"
 #include "export/tables/row_parts.h"
 
-enum kind { RANGE, EVENT, STACK, ROW };
+enum kind { RANGE, MEMORY, EVENT, STACK, ROW };
 
 struct head {
     uint32_t size; /* of the whole record */
@@ -21,10 +21,14 @@ struct range_record {
     struct snd_sql_range range;
 };
 
+struct memory_record {
+    struct head           head;
+    struct snd_sql_memory memory;
+};
+
 struct event_record {
     struct head        head;
     struct sonde_event event;
-    int64_t            size_bytes;
 };
 
 struct stack_record {
@@ -38,6 +42,7 @@ struct row_record {
 };
 
 _Static_assert(sizeof(struct range_record) % 8 == 0, "records lie one behind the other");
+_Static_assert(sizeof(struct memory_record) % 8 == 0, "records lie one behind the other");
 _Static_assert(sizeof(struct event_record) % 8 == 0, "records lie one behind the other");
 _Static_assert(sizeof(struct stack_record) % 8 == 0, "records lie one behind the other");
 _Static_assert(sizeof(struct row_record) % 8 == 0, "values lie behind it");
@@ -58,7 +63,20 @@ static bool pack_range(void *user, const struct snd_sql_range *range)
     return true;
 }
 
-static bool pack_event(void *user, const struct sonde_event *event, int64_t size_bytes)
+static bool pack_memory(void *user, const struct snd_sql_memory *memory)
+{
+    struct snd_ahead_writer *writer = user;
+    struct memory_record    *r = snd_ahead_room(writer, sizeof *r);
+
+    if (!r)
+        return false;
+    r->head = (struct head){ .size = sizeof *r, .kind = MEMORY };
+    r->memory = *memory;
+    snd_ahead_put(writer, sizeof *r);
+    return true;
+}
+
+static bool pack_event(void *user, const struct sonde_event *event)
 {
     struct snd_ahead_writer *writer = user;
     struct event_record     *r = snd_ahead_room(writer, sizeof *r);
@@ -67,7 +85,6 @@ static bool pack_event(void *user, const struct sonde_event *event, int64_t size
         return false;
     r->head = (struct head){ .size = sizeof *r, .kind = EVENT };
     r->event = *event;
-    r->size_bytes = size_bytes;
     snd_ahead_put(writer, sizeof *r);
     return true;
 }
@@ -136,6 +153,7 @@ static bool pack_row(void *user, enum snd_sql_table_id id, const struct snd_sql_
 static bool take(const struct snd_sql_parts *to, const struct head *head)
 {
     const struct range_record *range = (const struct range_record *)head;
+    const struct memory_record *memory = (const struct memory_record *)head;
     const struct event_record *event = (const struct event_record *)head;
     const struct stack_record *stack = (const struct stack_record *)head;
     const struct row_record   *row = (const struct row_record *)head;
@@ -143,8 +161,10 @@ static bool take(const struct snd_sql_parts *to, const struct head *head)
     switch ((enum kind)head->kind) {
     case RANGE:
         return to->range(to->user, &range->range);
+    case MEMORY:
+        return to->memory(to->user, &memory->memory);
     case EVENT:
-        return to->event(to->user, &event->event, event->size_bytes);
+        return to->event(to->user, &event->event);
     case STACK:
         return to->stack(to->user, stack->process, stack->stack);
     case ROW:
@@ -177,6 +197,7 @@ static enum sonde_status pack_parts(void *user, struct snd_ahead_writer *writer,
 {
     const struct rows_ahead   *rows = user;
     const struct snd_sql_parts packing = { .range = pack_range,
+                                           .memory = pack_memory,
                                            .event = pack_event,
                                            .stack = pack_stack,
                                            .row = pack_row,

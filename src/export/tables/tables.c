@@ -174,15 +174,29 @@ static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
 /* ---------------------------------------------------------------------- events */
 
 /* A free without a size, as torch has it of the CPU, frees what was allocated there. */
-static int64_t size_of(struct writer *w, const struct sonde_event *e)
+static void write_memory(struct writer *w, struct snd_sql_memory *memory, uint64_t told_bytes,
+                         int64_t net_bytes)
 {
-    bool                   frees = e->kind == SONDE_EVENT_FREE;
-    const uint64_t         words[4] = { frees ? SND_EV_FREE : SND_EV_ALLOC, e->memory.device,
-                                e->memory.address, e->memory.size_bytes };
+    memory->size_bytes = memory->is_free && told_bytes == 0 ? -net_bytes : (int64_t)told_bytes;
+    w->stopped |= !w->to->memory(w->to->user, memory);
+}
+
+/* Where nobody else keeps what is held. */
+static void write_told_memory(struct writer *w, const struct sonde_event *e)
+{
+    bool                   is_free = e->kind == SONDE_EVENT_FREE;
+    const uint64_t         words[4] = { is_free ? SND_EV_FREE : SND_EV_ALLOC, e->memory.device,
+                                        e->memory.address, e->memory.size_bytes };
     struct snd_live_change change = snd_live_event(&w->live, e->process, words);
+    struct snd_sql_memory  memory = { .time_ns = e->time_ns,
+                                      .address = e->memory.address,
+                                      .process = e->process,
+                                      .thread = e->thread,
+                                      .device = e->memory.device,
+                                      .is_free = is_free };
 
     w->out_of_memory |= w->live.failed;
-    return frees && e->memory.size_bytes == 0 ? -change.counted : (int64_t)e->memory.size_bytes;
+    write_memory(w, &memory, e->memory.size_bytes, change.counted);
 }
 
 static bool write_event(const struct sonde_event *event, void *user)
@@ -195,13 +209,13 @@ static bool write_event(const struct sonde_event *event, void *user)
         [SONDE_EVENT_COUNTER] = SND_SQL_ONLY(counters),
     };
     struct writer *w = user;
-    int64_t        size = 0;
 
     if ((size_t)event->kind >= SND_COUNT_OF(tables) || !(tables[event->kind] & w->wanted))
         return !w->stopped;
     if (event->kind == SONDE_EVENT_ALLOC || event->kind == SONDE_EVENT_FREE)
-        size = size_of(w, event);
-    w->stopped |= !w->to->event(w->to->user, event, size);
+        write_told_memory(w, event);
+    else
+        w->stopped |= !w->to->event(w->to->user, event);
     return !w->stopped;
 }
 
@@ -220,11 +234,19 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         write_event(&event, w);
 }
 
-static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
-                      struct snd_open_range *innermost)
+static void on_sized(void *user, const struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                     int64_t net_bytes)
 {
-    (void)innermost;
-    on_other(user, lane, ns, words);
+    struct writer        *w = user;
+    struct snd_sql_memory memory = { .time_ns = ns,
+                                     .address = words[2],
+                                     .process = lane->process,
+                                     .thread = lane->thread,
+                                     .device = SND_LOW(words[1]),
+                                     .is_free = SND_EVENT_KIND(words[0]) == SND_EV_FREE };
+
+    if (!w->stopped)
+        write_memory(w, &memory, words[3], net_bytes);
 }
 
 /* Ranges, and on the same walk all other events. */
@@ -235,7 +257,7 @@ static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
         .any_flops = true,
         .by_process = w->order == SND_SQL_BY_PROCESS,
         .early_rows = w->order == SND_SQL_BY_PROCESS,
-        .memory = on_memory,
+        .sized = w->wanted & SND_SQL_ONLY(memory) ? on_sized : NULL,
         .other = on_other,
         .row = on_range,
     };

@@ -156,17 +156,21 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     struct sonde_averages *a = user;
     bool                   is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
     int64_t                bytes = snd_net_bytes(words);
+    bool                   is_known = true;
 
     a->totals.has_memory = true;
     a->totals.has_device_memory |= !is_cpu;
     if (a->tracks_live) {
         struct snd_live_change change = snd_live_event(&a->live, lane->process, words);
-        if (!change.known)
-            return;
         bytes = change.counted;
+        is_known = change.known;
         if (a->live.failed)
             snd_average_give_up(a);
     }
+    if (a->beside && a->beside->sized)
+        a->beside->sized(a->beside->user, lane, ns, words, bytes);
+    if (!is_known)
+        return;
     bool shared = snd_share_memory(a->assembly, lane, words, bytes);
     if (innermost)
         snd_range_memory(&innermost->range, words, bytes);

@@ -217,6 +217,12 @@ struct snd_consumer {
      * r->node is how many ranges it lies in) snd_average_id(), of modules the node. False ends the walk.
      */
     bool (*row)(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r);
+    /*
+     * Averages that the consumer is beside have found how many bytes an ALLOC or FREE comes to: of one that does not say, what is
+     * known to be held there. Instead of memory().
+     */
+    void (*sized)(void *user, const struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                  int64_t net_bytes);
     /* What comes from now on is of `ns` or later (snd_visitor.settled): where the walk is by_process. */
     void (*settled)(void *user, int64_t ns);
     /* The walk went to its end, and all ranges are closed. */
