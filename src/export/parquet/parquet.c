@@ -33,6 +33,12 @@ struct folder {
         int64_t                  process;        /* of its latest row */
         struct snd_parquet_part *part;           /* that it went to; NULL: none yet */
     } tables[SND_SQL_TABLES];
+    struct {
+        struct snd_parquet_part    *part;
+        uint32_t                    process;
+        size_t                      count, most; /* may wait: they take no memory */
+        const struct snd_sql_range *items[SND_RANGES_MOST];
+    } waiting; /* ranges that will be rows all at once */
     size_t              memory;
     struct sonde_error *err;
     enum sonde_status   status;
@@ -103,21 +109,99 @@ static enum sonde_status spill_largest(struct folder *f)
     return st;
 }
 
+/* Rows were added to a part, which took so much `before`. */
+static enum sonde_status count_memory(struct folder *f, const struct snd_parquet_part *part,
+                                      size_t before, enum sonde_status st)
+{
+    size_t after = snd_parquet_part_memory(part);
+
+    if (before == after)
+        return st;
+    f->memory += after - before;
+    return st == SONDE_OK && f->memory > MEMORY_MOST ? spill_largest(f) : st;
+}
+
+static enum sonde_status add_ranges(struct folder *f, struct snd_parquet_part *part,
+                                    const struct snd_sql_range *const *ranges, size_t count)
+{
+    size_t            before = snd_parquet_part_memory(part);
+    enum sonde_status st = snd_parquet_part_add_ranges(part, &f->shared, ranges, count, f->err);
+
+    return count_memory(f, part, before, st);
+}
+
+static enum sonde_status add_waiting(struct folder *f)
+{
+    size_t count = f->waiting.count;
+
+    f->waiting.count = f->waiting.most = 0;
+    return count > 0 ? add_ranges(f, f->waiting.part, f->waiting.items, count) : SONDE_OK;
+}
+
+/*
+ * A row that takes memory may have the part write that holds most: what came before is there by then, so that row groups do not
+ * depend on what waits.
+ */
 static enum sonde_status add_row(struct folder *f, enum snd_sql_table_id table,
                                  const struct snd_sql_value *values, size_t given)
 {
     size_t                   at = f->tables[table].process_column;
     struct snd_parquet_part *part = find_latest(f, table, at == SIZE_MAX ? -1 : values[at].number);
+    enum sonde_status        st = SONDE_OK;
 
     if (!part)
         return snd_fail(f->err, SONDE_E_NOMEM, "out of memory for the tables");
-    size_t            before = snd_parquet_part_memory(part);
-    enum sonde_status st = snd_parquet_part_add(part, &f->shared, values, given, f->err);
-    size_t            after = snd_parquet_part_memory(part);
-    if (before == after)
+    if (f->waiting.count > 0 &&
+        (snd_parquet_part_room(part) == 0 || snd_parquet_part_is_late(part, values)))
+        st = add_waiting(f);
+    if (st != SONDE_OK)
         return st;
-    f->memory += after - before;
-    return st == SONDE_OK && f->memory > MEMORY_MOST ? spill_largest(f) : st;
+    size_t before = snd_parquet_part_memory(part);
+    st = snd_parquet_part_add(part, &f->shared, values, given, f->err);
+    return count_memory(f, part, before, st);
+}
+
+/* Those before it are rows; the range waits for others if nothing happens when it is one, or is a row, too. */
+static enum sonde_status begin_waiting(struct folder *f, const struct snd_sql_range *range)
+{
+    enum sonde_status        st = add_waiting(f);
+    struct snd_parquet_part *part = find_latest(f, SND_TABLE_ranges, range->process);
+
+    if (st != SONDE_OK)
+        return st;
+    if (!part)
+        return snd_fail(f->err, SONDE_E_NOMEM, "out of memory for the tables");
+    size_t room = snd_parquet_part_room(part);
+    if (room == 0 || snd_parquet_part_is_past(part, range->start_ns))
+        return add_ranges(f, part, &range, 1);
+    f->waiting.part = part;
+    f->waiting.process = range->process;
+    f->waiting.most = room < SND_RANGES_MOST ? room : SND_RANGES_MOST;
+    f->waiting.items[0] = range;
+    f->waiting.count = 1;
+    return SONDE_OK;
+}
+
+static bool take_range(void *user, const struct snd_sql_range *range)
+{
+    struct folder *f = user;
+
+    if (f->waiting.count > 0 && f->waiting.count < f->waiting.most &&
+        range->process == f->waiting.process &&
+        !snd_parquet_part_is_past(f->waiting.part, range->start_ns)) {
+        f->waiting.items[f->waiting.count++] = range;
+        return true;
+    }
+    f->status = begin_waiting(f, range);
+    return f->status == SONDE_OK;
+}
+
+static bool settle(void *user)
+{
+    struct folder *f = user;
+
+    f->status = add_waiting(f);
+    return f->status == SONDE_OK;
 }
 
 static bool take_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values,
@@ -146,8 +230,8 @@ static enum sonde_status add_empty(struct folder *f)
 
 static enum sonde_status write_parts(struct folder *f, struct sonde_trace *trace)
 {
-    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, SND_SQL_BY_PROCESS, take_row, f,
-                                        f->err);
+    const struct snd_sql_taker to = { take_row, take_range, settle, f };
+    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, SND_SQL_BY_PROCESS, &to, f->err);
 
     if (f->status != SONDE_OK)
         st = f->status;
@@ -166,6 +250,8 @@ static enum sonde_status write_folder(struct sonde_trace *trace, const char *pat
     struct folder f = { .path = path, .err = err };
 
     f.shared.queue.apart = snd_ahead_pays(trace);
+    f.shared.ranges.trace = trace;
+    f.shared.ranges.texts = &f.shared.texts;
 
     sonde_trace_job(trace, f.job);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)

@@ -17,6 +17,7 @@ void snd_parquet_shared_release(struct snd_parquet_shared *shared)
 {
     snd_parquet_queue_release(&shared->queue);
     snd_texts_release(&shared->texts.all);
+    snd_ranges_release(&shared->ranges);
     free(shared->order);
     free(shared->kept);
     *shared = (struct snd_parquet_shared){ 0 };
@@ -78,13 +79,12 @@ static bool insert_rows(const int64_t *times, uint32_t *order, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
-        while (at > 0 && times[order[at - 1]] > times[i])
-            at--;
+        for (; at > 0 && times[order[at - 1]] > times[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = (uint32_t)i;
         moved += i - at;
         if (moved > MOVES_MOST * count)
             return false;
-        memmove(order + at + 1, order + at, (i - at) * sizeof *order);
-        order[at] = (uint32_t)i;
     }
     return true;
 }
@@ -200,19 +200,40 @@ static enum sonde_status make_room(struct snd_parquet_part *part, struct snd_par
     return st;
 }
 
+/* Rows were added to these of the part's: what is full is written. */
+static enum sonde_status write_full(struct snd_parquet_part   *part,
+                                    struct snd_parquet_shared *shared, struct snd_columns *rows,
+                                    struct sonde_error *err)
+{
+    if (rows == &part->late)
+        return rows->count < SND_PARQUET_GROUP_ROWS ? SONDE_OK : write_all(part, shared, rows, err);
+    return rows->count < 2 * SND_PARQUET_GROUP_ROWS ? SONDE_OK : make_room(part, shared, err);
+}
+
 enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *part,
                                        struct snd_parquet_shared  *shared,
                                        const struct snd_sql_value *values, size_t given,
                                        struct sonde_error *err)
 {
-    bool is_late = part->time != SIZE_MAX && values[part->time].number < part->written_to;
+    bool                is_late = snd_parquet_part_is_late(part, values);
     struct snd_columns *rows = is_late ? &part->late : &part->rows;
 
     if (!snd_columns_add(rows, values, given, &shared->texts))
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
-    if (is_late)
-        return rows->count < SND_PARQUET_GROUP_ROWS ? SONDE_OK : write_all(part, shared, rows, err);
-    return rows->count < 2 * SND_PARQUET_GROUP_ROWS ? SONDE_OK : make_room(part, shared, err);
+    return write_full(part, shared, rows, err);
+}
+
+enum sonde_status snd_parquet_part_add_ranges(struct snd_parquet_part           *part,
+                                              struct snd_parquet_shared         *shared,
+                                              const struct snd_sql_range *const *ranges,
+                                              size_t count, struct sonde_error *err)
+{
+    bool                is_late = snd_parquet_part_is_past(part, ranges[0]->start_ns);
+    struct snd_columns *rows = is_late ? &part->late : &part->rows;
+
+    if (!snd_ranges_fill(&shared->ranges, rows, ranges, count))
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    return write_full(part, shared, rows, err);
 }
 
 enum sonde_status snd_parquet_part_flush(struct snd_parquet_part   *part,

@@ -12,6 +12,7 @@
 #define SND_EXPORT_PARQUET_PARQUET_PART_H
 
 #include "export/parquet/parquet_queue.h"
+#include "export/tables/range_columns.h"
 
 #define SND_PARQUET_GROUP_ROWS 32768u
 
@@ -33,9 +34,10 @@ static inline size_t snd_parquet_sorted_by(const struct snd_parquet_part *part)
     return part->time == SIZE_MAX ? SIZE_MAX : part->time - (part->time > part->left_out);
 }
 
-/* What all parts share. Zero it. */
+/* What all parts share. Zero it, then set what `ranges` asks for. */
 struct snd_parquet_shared {
     struct snd_column_texts  texts;
+    struct snd_range_filler  ranges;
     struct snd_parquet_queue queue;
     uint32_t                *order;
     size_t                   order_room;
@@ -52,6 +54,30 @@ SND_CHECKED enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *p
                                                    struct snd_parquet_shared  *shared,
                                                    const struct snd_sql_value *values, size_t given,
                                                    struct sonde_error *err);
+/* Adds rows of a range, or of as many as there is room for, of which none is late. */
+SND_CHECKED enum sonde_status
+snd_parquet_part_add_ranges(struct snd_parquet_part *part, struct snd_parquet_shared *shared,
+                            const struct snd_sql_range *const *ranges, size_t count,
+                            struct sonde_error *err);
+/* Whether later rows than one of this moment are written already: it comes late. */
+static inline bool snd_parquet_part_is_past(const struct snd_parquet_part *part, int64_t time_ns)
+{
+    return time_ns < part->written_to;
+}
+static inline bool snd_parquet_part_is_late(const struct snd_parquet_part *part,
+                                            const struct snd_sql_value    *values)
+{
+    return part->time != SIZE_MAX && snd_parquet_part_is_past(part, values[part->time].number);
+}
+/* How many rows that are not late can be added until one takes memory or completes a row group. */
+static inline size_t snd_parquet_part_room(const struct snd_parquet_part *part)
+{
+    size_t until = part->rows.capacity < 2 * SND_PARQUET_GROUP_ROWS - 1
+                       ? part->rows.capacity
+                       : 2 * SND_PARQUET_GROUP_ROWS - 1;
+
+    return until > part->rows.count ? until - part->rows.count : 0;
+}
 /* Writes half of what is collected, the earlier one, and gives its memory back. */
 SND_CHECKED enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
                                                      struct snd_parquet_shared *shared,

@@ -93,7 +93,7 @@ static void set_valid(struct snd_column *column, size_t row, bool is_valid)
     column->null_count += !is_valid;
 }
 
-static bool add_text(struct snd_column_texts *texts, struct sonde_text text, uint32_t *number)
+bool snd_column_text(struct snd_column_texts *texts, struct sonde_text text, uint32_t *number)
 {
     const char *bytes = text.bytes ? text.bytes : "";
     uint32_t   *latest = &texts->latest[((uintptr_t)bytes >> 4) % SND_COLUMN_TEXTS];
@@ -124,7 +124,7 @@ static inline bool set_text(struct snd_column_texts *texts, const struct snd_sql
         *number = texts->names[at].text;
         return true;
     }
-    if (!add_text(texts, value->text, number))
+    if (!snd_column_text(texts, value->text, number))
         return false;
     if (value->name != 0) {
         texts->names[at].name = value->name;
@@ -276,6 +276,52 @@ bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *va
     }
     columns->count++;
     return true;
+}
+
+/* ------------------------------------------------------------------ many at once */
+
+bool snd_columns_reserve(struct snd_columns *columns, size_t count)
+{
+    snd_columns_settle(columns);
+    while (columns->capacity < columns->count + count)
+        if (!grow(columns))
+            return false;
+    return true;
+}
+
+/* Whether rows that lie behind those before are the same as those, too. */
+static bool stay_same(struct snd_column *column, size_t row, size_t count, const bool *is_null)
+{
+    uint64_t other = 0;
+    bool     first_null = is_null && is_null[0];
+
+    if (row == 0) {
+        column->is_same_null = first_null;
+        column->same = column->type == SND_SQL_TEXT ? column->texts[0] : column->numbers[0];
+    }
+    if (column->type == SND_SQL_TEXT)
+        for (size_t i = row; i < row + count; i++)
+            other |= column->texts[i] ^ (uint32_t)column->same;
+    else
+        for (size_t i = row; i < row + count; i++)
+            other |= (uint64_t)(column->numbers[i] ^ column->same);
+    other |= column->is_same_null != first_null;
+    for (size_t i = 0; is_null && i < count; i++)
+        other |= column->is_same_null != is_null[i];
+    return other == 0;
+}
+
+/* What is null is 0 there. */
+void snd_column_added(struct snd_column *column, size_t row, size_t count, const bool *is_null)
+{
+    if (column->is_same && stay_same(column, row, count, is_null))
+        return;
+    snd_column_spread(column, row);
+    if (!is_null && column->null_count == 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        if ((is_null && is_null[i]) || column->null_count > 0)
+            set_valid(column, row + i, !is_null || !is_null[i]);
 }
 
 /* A column at a time: its values lie side by side. */

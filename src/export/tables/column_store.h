@@ -68,6 +68,20 @@ void snd_columns_release(struct snd_columns *columns);
 /* Adds a row, of all columns of the table, of which the last may be plain (snd_sql_row_fn); false when memory is out. */
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values, size_t given,
                      struct snd_column_texts *texts);
+/*
+ * Rows that are written column after column: room for them, where those of a column go, and that they are there, of which
+ * some may be null; then `count` of the columns rises. False: out of memory.
+ */
+bool                snd_columns_reserve(struct snd_columns *columns, size_t count);
+static inline void *snd_column_end(const struct snd_columns *columns,
+                                   const struct snd_column  *column)
+{
+    return column->type == SND_SQL_TEXT ? (void *)(column->texts + columns->count)
+                                        : (void *)(column->numbers + columns->count);
+}
+void snd_column_added(struct snd_column *column, size_t row, size_t count, const bool *is_null);
+/* The number of a text; false: out of memory. */
+bool snd_column_text(struct snd_column_texts *texts, struct sonde_text text, uint32_t *number);
 /* To be called before values are looked at: plain ones are written all at once. Columns may be `is_same` ... */
 void snd_columns_settle(struct snd_columns *columns);
 /* ... but those that are made whole then. */

@@ -37,7 +37,7 @@ static bool end_row(struct snd_sql_maker *m, enum snd_sql_table_id table)
 {
     m->line.count = 0;
     return !(m->wanted & 1u << table) ||
-           m->row(m->user, table, m->line.values, SND_SQL_COLUMNS_MAX);
+           m->to.row(m->to.user, table, m->line.values, SND_SQL_COLUMNS_MAX);
 }
 
 /* ---------------------------------------------------------------------- stacks */
@@ -148,6 +148,8 @@ static bool make_range(void *user, const struct snd_sql_range *r)
         return false;
     if (!(m->wanted & SND_SQL_ONLY(ranges)))
         return true;
+    if (m->to.range)
+        return m->to.range(m->to.user, r);
     bool has_more = m->columns >= SND_SQL_COLUMN(ranges, step); /* that one, or another after it */
     bool is_plain = has_more && !has_details(r);
     struct snd_sql_line *line = is_plain ? &m->plain : &m->line;
@@ -159,7 +161,7 @@ static bool make_range(void *user, const struct snd_sql_range *r)
     if (has_more && !is_plain)
         add_details(m, line, r);
     line->count = 0;
-    return !m->out_of_memory && m->row(m->user, SND_TABLE_ranges, line->values, given);
+    return !m->out_of_memory && m->to.row(m->to.user, SND_TABLE_ranges, line->values, given);
 }
 
 /* ---------------------------------------------------------------------- events */
@@ -242,16 +244,16 @@ static bool pass_row(void *user, enum snd_sql_table_id table, const struct snd_s
 {
     const struct snd_sql_maker *m = user;
 
-    return m->row(m->user, table, values, given);
+    return m->to.row(m->to.user, table, values, given);
 }
 
 void snd_sqlmaker_begin(struct snd_sql_maker *maker, struct sonde_trace *trace, unsigned wanted,
-                        uint32_t columns, snd_sql_row_fn *row, void *user)
+                        uint32_t columns, const struct snd_sql_taker *to)
 {
     static const struct snd_sql_range none;
 
     *maker = (struct snd_sql_maker){
-        .trace = trace, .wanted = wanted, .columns = columns, .row = row, .user = user
+        .trace = trace, .wanted = wanted, .columns = columns, .to = *to
     };
     maker->plain.count = offsetof(struct snd_columns_of_ranges, shapes);
     add_details(maker, &maker->plain, &none);

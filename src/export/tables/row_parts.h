@@ -91,8 +91,7 @@ struct snd_sql_maker {
     struct sonde_trace *trace;
     unsigned            wanted;
     uint32_t            columns; /* of the one table that is wanted, or all bits */
-    snd_sql_row_fn     *row;
-    void               *user;
+    struct snd_sql_taker to;
     struct snd_map      stacks; /* (process, stack) that were written */
     struct sonde_buffer text;
     struct snd_rendered shapes;
@@ -102,7 +101,7 @@ struct snd_sql_maker {
 };
 
 void snd_sqlmaker_begin(struct snd_sql_maker *maker, struct sonde_trace *trace, unsigned wanted,
-                        uint32_t columns, snd_sql_row_fn *row, void *user);
+                        uint32_t columns, const struct snd_sql_taker *to);
 /* What a walk hands over goes into rows. */
 struct snd_sql_parts snd_sqlmaker_parts(struct snd_sql_maker *maker);
 /* Returns `st`, or that memory ran out. */

@@ -207,7 +207,7 @@ static enum sonde_status pack_parts(void *user, struct snd_ahead_writer *writer,
 }
 
 enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, enum snd_sql_order order,
-                               snd_sql_row_fn *row, void *user, struct sonde_error *err)
+                               const struct snd_sql_taker *to, struct sonde_error *err)
 {
     struct rows_ahead       rows = { trace, wanted, order };
     struct snd_ahead        ahead;
@@ -215,10 +215,11 @@ enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, enum 
     const struct snd_block *block;
 
     if (!snd_ahead_pays(trace) || !snd_ahead_begin(&ahead, pack_parts, &rows))
-        return snd_sql_rows_here(trace, wanted, order, row, user, err);
-    snd_sqlmaker_begin(&maker, trace, wanted, UINT32_MAX, row, user);
+        return snd_sql_rows_here(trace, wanted, order, to, err);
+    snd_sqlmaker_begin(&maker, trace, wanted, UINT32_MAX, to);
     const struct snd_sql_parts parts = snd_sqlmaker_parts(&maker);
-    while ((block = snd_ahead_next(&ahead)) != NULL && take_block(&parts, block))
+    while ((block = snd_ahead_next(&ahead)) != NULL && take_block(&parts, block) &&
+           (!to->settle || to->settle(to->user)))
         ;
     if (block)
         snd_ahead_stop(&ahead);

@@ -482,26 +482,70 @@ enum sonde_status snd_sql_parts_walk(struct sonde_trace *trace, unsigned wanted,
 }
 
 static enum sonde_status make_rows(struct sonde_trace *trace, unsigned wanted, uint32_t columns,
-                                   enum snd_sql_order order, snd_sql_row_fn *row, void *user,
+                                   enum snd_sql_order order, const struct snd_sql_taker *to,
                                    struct sonde_error *err)
 {
     struct snd_sql_maker maker;
 
-    snd_sqlmaker_begin(&maker, trace, wanted, columns, row, user);
+    snd_sqlmaker_begin(&maker, trace, wanted, columns, to);
     const struct snd_sql_parts parts = snd_sqlmaker_parts(&maker);
     return snd_sqlmaker_end(&maker, snd_sql_parts_walk(trace, wanted, order, &parts, err), err);
 }
 
+/* Copies of ranges, which stay until they are settled. */
+#define LASTING 256u
+struct lasting {
+    const struct snd_sql_taker *to;
+    struct snd_sql_range       *ranges;
+    size_t                      count;
+};
+
+static bool pass_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values,
+                     size_t given)
+{
+    const struct lasting *lasting = user;
+
+    return lasting->to->row(lasting->to->user, table, values, given);
+}
+
+static bool keep_range(void *user, const struct snd_sql_range *range)
+{
+    struct lasting *lasting = user;
+
+    if (lasting->count == LASTING) {
+        if (!lasting->to->settle(lasting->to->user))
+            return false;
+        lasting->count = 0;
+    }
+    lasting->ranges[lasting->count] = *range;
+    return lasting->to->range(lasting->to->user, &lasting->ranges[lasting->count++]);
+}
+
 enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
-                                    enum snd_sql_order order, snd_sql_row_fn *row, void *user,
+                                    enum snd_sql_order order, const struct snd_sql_taker *to,
                                     struct sonde_error *err)
 {
-    return make_rows(trace, wanted, UINT32_MAX, order, row, user, err);
+    struct lasting             lasting = { .to = to };
+    const struct snd_sql_taker by_lasting = { pass_row, keep_range, NULL, &lasting };
+    enum sonde_status          st;
+
+    if (!to->range)
+        return make_rows(trace, wanted, UINT32_MAX, order, to, err);
+    lasting.ranges = malloc(LASTING * sizeof *lasting.ranges);
+    if (!lasting.ranges)
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    st = make_rows(trace, wanted, UINT32_MAX, order, &by_lasting, err);
+    if (st == SONDE_OK && lasting.count > 0)
+        (void)!to->settle(to->user); /* who fails knows it */
+    free(lasting.ranges);
+    return st;
 }
 
 enum sonde_status snd_sql_table_rows(struct sonde_trace *trace, enum snd_sql_table_id table,
                                      uint32_t columns, enum snd_sql_order order,
                                      snd_sql_row_fn *row, void *user, struct sonde_error *err)
 {
-    return make_rows(trace, 1u << table, columns, order, row, user, err);
+    const struct snd_sql_taker to = { .row = row, .user = user };
+
+    return make_rows(trace, 1u << table, columns, order, &to, err);
 }

@@ -83,6 +83,18 @@ static inline size_t snd_sql_name_place(uint32_t name)
 typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
                             const struct snd_sql_value *values, size_t given);
 
+struct snd_sql_range;
+/* Who takes rows. */
+struct snd_sql_taker {
+    snd_sql_row_fn *row;
+    /*
+     * Takes ranges, which are there until settle(), instead of their rows; NULL: rows. False of either ends the walk.
+     */
+    bool (*range)(void *user, const struct snd_sql_range *range);
+    bool (*settle)(void *user);
+    void *user;
+};
+
 #define SND_SQL_ONLY(table) (1u << SND_TABLE_##table)
 #define SND_SQL_EVERY ((1u << SND_SQL_TABLES) - 1)
 
@@ -97,12 +109,13 @@ enum snd_sql_order { SND_SQL_BY_TIME, SND_SQL_BY_PROCESS };
  * what they need is read.
  */
 SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted,
-                                           enum snd_sql_order order, snd_sql_row_fn *row,
-                                           void *user, struct sonde_error *err);
-/* The walk in this thread too, where snd_sql_rows() has another for it if that pays: `row` is called in this one either way. */
+                                           enum snd_sql_order          order,
+                                           const struct snd_sql_taker *to, struct sonde_error *err);
+/* The walk in this thread too, where snd_sql_rows() has another for it if that pays: `to` is called in this one either way. */
 SND_CHECKED enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
-                                                enum snd_sql_order order, snd_sql_row_fn *row,
-                                                void *user, struct sonde_error *err);
+                                                enum snd_sql_order          order,
+                                                const struct snd_sql_taker *to,
+                                                struct sonde_error         *err);
 
 /* The same of one table. Values of columns that are not in `columns`, bits by number, are of no meaning. */
 SND_CHECKED enum sonde_status snd_sql_table_rows(struct sonde_trace   *trace,
