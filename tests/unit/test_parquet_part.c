@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include "base/count_of.h"
 #include "scratch.h"
 #include "sonde/export.h"
 
@@ -141,8 +142,9 @@ static void plain_values_are_written(void **state)
         struct snd_columns          columns = { .count = 0 };
         struct snd_column_texts     kept = { .latest = { 0 } };
         struct snd_sql_value        values[SND_SQL_COLUMNS_MAX];
-        uint32_t                    picked[KEPT];
-        int64_t                     room[KEPT];
+        /* one that stays where it is, neighbours, single rows, and more rows than there are before them */
+        static const struct snd_run runs[] = { { 0, 1 }, { 3, 9 }, { 20, 1 }, { 22, 1 }, { 150, 108 } };
+        uint32_t                    picked[KEPT], kept_count = 0;
         snd_columns_init(&columns, table, snd_chosen_but(table, SIZE_MAX));
         for (uint64_t i = 0; i < ROWS; i++) {
             fill_plain(values, table, i, count_given(table, i));
@@ -153,9 +155,11 @@ static void plain_values_are_written(void **state)
             fill_plain(values, table, i, count_given(table, i));
             check_values(&columns, &kept, SIZE_MAX, i, values);
         }
-        for (uint32_t i = 0; i < KEPT; i++)
-            picked[i] = (i * 7 + 150) % ROWS;
-        snd_columns_keep(&columns, picked, KEPT, room);
+        for (size_t k = 0; k < SND_COUNT_OF(runs); k++)
+            for (uint32_t i = 0; i < runs[k].count; i++)
+                picked[kept_count++] = runs[k].first + i;
+        snd_columns_keep(&columns, runs, SND_COUNT_OF(runs));
+        assert_int_equal(kept_count, KEPT);
         assert_int_equal(columns.count, KEPT);
         for (uint64_t i = 0; i < KEPT; i++) {
             fill_plain(values, table, picked[i], count_given(table, picked[i]));

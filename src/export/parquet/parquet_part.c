@@ -20,6 +20,7 @@ void snd_parquet_shared_release(struct snd_parquet_shared *shared)
     snd_ranges_release(&shared->ranges);
     free(shared->order);
     free(shared->kept);
+    free(shared->is_kept);
     *shared = (struct snd_parquet_shared){ 0 };
 }
 
@@ -146,7 +147,7 @@ static enum sonde_status write_all(struct snd_parquet_part *part, struct snd_par
     return st;
 }
 
-/* Writes the rows before `half` in the order of time, and leaves that order behind. */
+/* Writes the rows before `half` in the order of time, and leaves that order in shared->order. */
 static enum sonde_status write_half(struct snd_parquet_part   *part,
                                     struct snd_parquet_shared *shared, size_t half,
                                     struct sonde_error *err)
@@ -184,19 +185,45 @@ enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
     return SONDE_OK;
 }
 
-/* The same, in the memory that they have: as many will come again. */
+/* Rows that are in order[0..count), of `all`, as runs of them: how many runs. */
+static size_t find_runs(const uint32_t *order, size_t count, size_t all, uint8_t *is_kept,
+                        struct snd_run *runs)
+{
+    size_t n = 0;
+
+    memset(is_kept, 0, all);
+    for (size_t i = 0; i < count; i++)
+        is_kept[order[i]] = 1;
+    for (size_t i = 0; i < all; i++) {
+        if (!is_kept[i])
+            continue;
+        if (i == 0 || !is_kept[i - 1])
+            runs[n++] = (struct snd_run){ .first = (uint32_t)i };
+        runs[n - 1].count++;
+    }
+    return n;
+}
+
+/*
+ * The same, in the memory that they have: as many will come again. The rest stays in the order in which it came, most of it where it
+ * is; of rows of one moment the first remains the first.
+ */
 static enum sonde_status make_room(struct snd_parquet_part *part, struct snd_parquet_shared *shared,
                                    struct sonde_error *err)
 {
     size_t half = part->rows.count / 2, rest = part->rows.count - half;
 
-    if (!shared->kept)
+    if (!shared->kept) {
         shared->kept = malloc(SND_PARQUET_GROUP_ROWS * sizeof *shared->kept);
-    if (!shared->kept)
+        shared->is_kept = malloc(2 * SND_PARQUET_GROUP_ROWS);
+    }
+    if (!shared->kept || !shared->is_kept)
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
     enum sonde_status st = write_half(part, shared, half, err);
     if (st == SONDE_OK)
-        snd_columns_keep(&part->rows, shared->order + half, rest, shared->kept);
+        snd_columns_keep(&part->rows, shared->kept,
+                         find_runs(shared->order + half, rest, part->rows.count, shared->is_kept,
+                                   shared->kept));
     return st;
 }
 

@@ -41,7 +41,8 @@ struct snd_parquet_shared {
     struct snd_parquet_queue queue;
     uint32_t                *order;
     size_t                   order_room;
-    int64_t                 *kept; /* room for the rows of a group */
+    struct snd_run          *kept; /* runs of rows that stay when half of them are written */
+    uint8_t                 *is_kept;
 };
 void snd_parquet_shared_release(struct snd_parquet_shared *shared);
 

@@ -289,34 +289,41 @@ bool snd_columns_reserve(struct snd_columns *columns, size_t count)
     return true;
 }
 
-/* Whether rows that lie behind those before are the same as those, too. */
-static bool stay_same(struct snd_column *column, size_t row, size_t count, const bool *is_null)
+/* Whether all rows are the same with these, too. */
+static bool stay_same(struct snd_column *column, size_t row, const void *values, size_t count,
+                      const bool *is_null)
 {
-    uint64_t other = 0;
-    bool     first_null = is_null && is_null[0];
+    const int64_t  *numbers = values;
+    const uint32_t *texts = values;
+    bool            is_text = column->type == SND_SQL_TEXT;
+    uint64_t        other = 0;
 
     if (row == 0) {
-        column->is_same_null = first_null;
-        column->same = column->type == SND_SQL_TEXT ? column->texts[0] : column->numbers[0];
+        column->is_same_null = is_null && is_null[0];
+        column->same = is_text ? texts[0] : numbers[0];
     }
-    if (column->type == SND_SQL_TEXT)
-        for (size_t i = row; i < row + count; i++)
-            other |= column->texts[i] ^ (uint32_t)column->same;
-    else
-        for (size_t i = row; i < row + count; i++)
-            other |= (uint64_t)(column->numbers[i] ^ column->same);
-    other |= column->is_same_null != first_null;
+    if (!is_null && column->is_same_null)
+        return false;
     for (size_t i = 0; is_null && i < count; i++)
-        other |= column->is_same_null != is_null[i];
+        other |= is_null[i] != column->is_same_null;
+    for (size_t i = 0; is_text && i < count; i++)
+        other |= texts[i] ^ (uint32_t)column->same;
+    for (size_t i = 0; !is_text && i < count; i++)
+        other |= (uint64_t)(numbers[i] ^ column->same);
     return other == 0;
 }
 
-/* What is null is 0 there. */
-void snd_column_added(struct snd_column *column, size_t row, size_t count, const bool *is_null)
+/* Memory of what stays the same is not touched. */
+void snd_column_put(struct snd_column *column, size_t row, const void *values, size_t count,
+                    const bool *is_null)
 {
-    if (column->is_same && stay_same(column, row, count, is_null))
+    if (column->is_same && stay_same(column, row, values, count, is_null))
         return;
     snd_column_spread(column, row);
+    if (column->type == SND_SQL_TEXT)
+        memcpy(column->texts + row, values, count * sizeof *column->texts);
+    else
+        memcpy(column->numbers + row, values, count * sizeof *column->numbers);
     if (!is_null && column->null_count == 0)
         return;
     for (size_t i = 0; i < count; i++)
@@ -387,37 +394,47 @@ bool snd_columns_pick(struct snd_columns *columns, const struct snd_columns *sou
 }
 
 /* Bits of a column that has nulls; how many there are. */
-static size_t keep_valid(struct snd_column *column, const uint32_t *rows, size_t count,
-                         uint8_t *bits)
+static size_t keep_valid(struct snd_column *column, const struct snd_run *runs, size_t count)
 {
-    size_t nulls = 0;
+    size_t nulls = 0, to = 0;
 
-    memset(bits, 0, (count + 7) / 8);
-    for (size_t i = 0; i < count; i++) {
-        bool is_null = snd_column_is_null(column, rows[i]);
-        bits[i / 8] = (uint8_t)(bits[i / 8] | (unsigned)!is_null << i % 8);
-        nulls += is_null;
-    }
-    memcpy(column->valid, bits, (count + 7) / 8);
+    for (size_t k = 0; k < count; k++)
+        for (size_t row = runs[k].first; row < runs[k].first + runs[k].count; row++, to++) {
+            uint8_t bit = (uint8_t)(1u << to % 8);
+            bool    is_null = snd_column_is_null(column, row);
+            column->valid[to / 8] = (uint8_t)(is_null ? column->valid[to / 8] & ~bit
+                                                      : column->valid[to / 8] | bit);
+            nulls += is_null;
+        }
     return nulls;
 }
 
-void snd_columns_keep(struct snd_columns *columns, const uint32_t *rows, size_t count,
-                      int64_t *room)
+/* Rows only move forward, so that none is overwritten before it has moved. */
+static void keep_values(struct snd_column *column, const struct snd_run *runs, size_t count)
 {
+    size_t size = item_size(column), to = 0;
+    char  *bytes = column->any;
+
+    for (size_t k = 0; k < count; k++) {
+        memmove(bytes + to * size, bytes + runs[k].first * size, runs[k].count * size);
+        to += runs[k].count;
+    }
+}
+
+void snd_columns_keep(struct snd_columns *columns, const struct snd_run *runs, size_t count)
+{
+    size_t rows = 0;
+
+    for (size_t k = 0; k < count; k++)
+        rows += runs[k].count;
     for (struct snd_column *c = columns->columns, *end = c + columns->column_count; c < end; c++) {
         if (c->is_same)
             continue;
         if (c->null_count == columns->count)
-            c->null_count = count;
+            c->null_count = rows;
         else if (c->null_count > 0)
-            c->null_count = keep_valid(c, rows, count, (uint8_t *)room);
-        for (size_t i = 0; i < count; i++)
-            room[i] = c->type == SND_SQL_TEXT ? c->texts[rows[i]] : c->numbers[rows[i]];
-        if (c->type != SND_SQL_TEXT)
-            memcpy(c->numbers, room, count * sizeof *room);
-        for (size_t i = 0; c->type == SND_SQL_TEXT && i < count; i++)
-            c->texts[i] = (uint32_t)room[i];
+            c->null_count = keep_valid(c, runs, count);
+        keep_values(c, runs, count);
     }
-    columns->count = count;
+    columns->count = rows;
 }

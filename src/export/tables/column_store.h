@@ -69,17 +69,12 @@ void snd_columns_release(struct snd_columns *columns);
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values, size_t given,
                      struct snd_column_texts *texts);
 /*
- * Rows that are written column after column: room for them, where those of a column go, and that they are there, of which
- * some may be null; then `count` of the columns rises. False: out of memory.
+ * Rows that are added column after column: room for them; then, of each column, their values behind row `row`, 0 where one is
+ * null; then `count` of the columns rises. False: out of memory.
  */
-bool                snd_columns_reserve(struct snd_columns *columns, size_t count);
-static inline void *snd_column_end(const struct snd_columns *columns,
-                                   const struct snd_column  *column)
-{
-    return column->type == SND_SQL_TEXT ? (void *)(column->texts + columns->count)
-                                        : (void *)(column->numbers + columns->count);
-}
-void snd_column_added(struct snd_column *column, size_t row, size_t count, const bool *is_null);
+bool snd_columns_reserve(struct snd_columns *columns, size_t count);
+void snd_column_put(struct snd_column *column, size_t row, const void *values, size_t count,
+                    const bool *is_null);
 /* The number of a text; false: out of memory. */
 bool snd_column_text(struct snd_column_texts *texts, struct sonde_text text, uint32_t *number);
 /* To be called before values are looked at: plain ones are written all at once. Columns may be `is_same` ... */
@@ -95,9 +90,11 @@ bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *sou
 bool snd_columns_pick(struct snd_columns *columns, const struct snd_columns *source,
                       const uint32_t *rows, size_t count);
 
-/* Keeps these rows, in this order, by way of `room` for as many numbers. Its memory stays. */
-void snd_columns_keep(struct snd_columns *columns, const uint32_t *rows, size_t count,
-                      int64_t *room);
+/* Keeps these rows, runs of them that follow one another. Its memory stays. */
+struct snd_run {
+    uint32_t first, count;
+};
+void snd_columns_keep(struct snd_columns *columns, const struct snd_run *runs, size_t count);
 
 static inline bool snd_column_is_null(const struct snd_column *column, size_t row)
 {

@@ -185,9 +185,10 @@ bool snd_ranges_fill(struct snd_range_filler *filler, struct snd_columns *column
         return false;
     for (struct snd_column *c = columns->columns, *end = c + columns->column_count; c < end; c++) {
         batch.null_count = 0;
-        if (!fills[c->from](&batch, snd_column_end(columns, c)))
+        if (!fills[c->from](&batch, filler->values))
             return false;
-        snd_column_added(c, columns->count, count, batch.null_count > 0 ? batch.is_null : NULL);
+        snd_column_put(c, columns->count, filler->values, count,
+                       batch.null_count > 0 ? batch.is_null : NULL);
     }
     columns->count += count;
     return true;

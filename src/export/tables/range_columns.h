@@ -29,6 +29,7 @@ struct snd_range_filler {
     uint32_t                *names; /* text of each name of the trace, plus one; 0: not known yet */
     struct snd_range_text    shapes[SND_RANGE_TEXTS], modules[SND_RANGE_TEXTS];
     struct sonde_buffer      text;
+    int64_t                  values[SND_RANGES_MOST]; /* of a column */
     bool                     is_null[SND_RANGES_MOST];
 };
 

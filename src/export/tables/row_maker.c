@@ -140,6 +140,13 @@ static void add_details(struct snd_sql_maker *m, struct snd_sql_line *line,
     snd_line_number(line, r->self_device_bytes);
 }
 
+static struct snd_sql_range *place_range(void *user)
+{
+    struct snd_sql_maker *m = user;
+
+    return &m->range;
+}
+
 static bool make_range(void *user, const struct snd_sql_range *r)
 {
     struct snd_sql_maker *m = user;
@@ -261,7 +268,8 @@ void snd_sqlmaker_begin(struct snd_sql_maker *maker, struct sonde_trace *trace, 
 
 struct snd_sql_parts snd_sqlmaker_parts(struct snd_sql_maker *maker)
 {
-    return (struct snd_sql_parts){ .range = make_range,
+    return (struct snd_sql_parts){ .range_place = place_range,
+                                   .range = make_range,
                                    .memory = make_memory,
                                    .event = make_event,
                                    .stack = make_stack,

@@ -36,6 +36,8 @@ struct snd_sql_memory {
 
 /* Takes what a walk has met, in order. False ends the walk. */
 struct snd_sql_parts {
+    /* Where the next range is to be written, and that it is there: a copy would wait for its parts. NULL ends the walk. */
+    struct snd_sql_range *(*range_place)(void *user);
     bool (*range)(void *user, const struct snd_sql_range *range);
     bool (*memory)(void *user, const struct snd_sql_memory *memory);
     /* A sample, mark or counter's value. */
@@ -95,6 +97,7 @@ struct snd_sql_maker {
     struct snd_map      stacks; /* (process, stack) that were written */
     struct sonde_buffer text;
     struct snd_rendered shapes;
+    struct snd_sql_range range; /* of a walk in the same thread */
     struct snd_sql_line line;
     struct snd_sql_line plain; /* of a range without details: those are set */
     bool                out_of_memory;

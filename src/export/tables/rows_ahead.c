@@ -50,16 +50,20 @@ _Static_assert(sizeof(struct snd_sql_value) % 8 == 0, "records lie one behind th
 
 /* ---------------------------------------------------------------------- packing */
 
-static bool pack_range(void *user, const struct snd_sql_range *range)
+static struct snd_sql_range *place_range(void *user)
 {
-    struct snd_ahead_writer *writer = user;
-    struct range_record     *r = snd_ahead_room(writer, sizeof *r);
+    struct range_record *r = snd_ahead_room(user, sizeof *r);
 
     if (!r)
-        return false;
+        return NULL;
     r->head = (struct head){ .size = sizeof *r, .kind = RANGE };
-    r->range = *range;
-    snd_ahead_put(writer, sizeof *r);
+    return &r->range;
+}
+
+static bool pack_range(void *user, const struct snd_sql_range *range)
+{
+    (void)range; /* it is there */
+    snd_ahead_put(user, sizeof(struct range_record));
     return true;
 }
 
@@ -196,7 +200,8 @@ static enum sonde_status pack_parts(void *user, struct snd_ahead_writer *writer,
                                     struct sonde_error *err)
 {
     const struct rows_ahead   *rows = user;
-    const struct snd_sql_parts packing = { .range = pack_range,
+    const struct snd_sql_parts packing = { .range_place = place_range,
+                                           .range = pack_range,
                                            .memory = pack_memory,
                                            .event = pack_event,
                                            .stack = pack_stack,

@@ -146,7 +146,12 @@ static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
         note_range(w, step, r);
     if (!(w->wanted & SND_SQL_ONLY(ranges)) && r->stack == 0)
         return true;
-    const struct snd_sql_range range = {
+    struct snd_sql_range *range = w->to->range_place(w->to->user);
+    if (!range) {
+        w->stopped = true;
+        return false;
+    }
+    *range = (struct snd_sql_range){
         .start_ns = r->start_ns,
         .total_ns = r->total_ns,
         .self_ns = snd_sub(r->total_ns, r->child_ns),
@@ -167,7 +172,7 @@ static bool on_range(void *user, uint32_t id, const struct snd_lane *lane,
         .is_user = r->scope == SONDE_SCOPE_USER,
         .is_async = r->is_async,
     };
-    w->stopped = !w->to->range(w->to->user, &range);
+    w->stopped = !w->to->range(w->to->user, range);
     return !w->stopped;
 }
 
