@@ -213,6 +213,25 @@ static bool take_row(void *user, enum snd_sql_table_id table, const struct snd_s
     return f->status == SONDE_OK;
 }
 
+/*
+ * Folders of all tables, made while rows are collected: each has a file at the end. Whoever needs one that could not be made says so.
+ */
+static void make_table_folders(void *user)
+{
+    const struct folder *f = user;
+    struct sonde_buffer  path = { 0 };
+
+    for (size_t i = 0; i < SND_SQL_TABLES; i++) {
+        snd_buf_clear(&path);
+        snd_buf_format(&path, "%s/%s", f->path, snd_sql_tables[i].name);
+        int rc = path.failed ? -1 : mkdir(path.bytes, 0777);
+        snd_buf_format(&path, "/job=%s", f->job);
+        rc = path.failed ? -1 : mkdir(path.bytes, 0777);
+        (void)rc;
+    }
+    sonde_buffer_release(&path);
+}
+
 /* Of a table without rows, an empty file: a query over it has no rows, instead of failing. */
 static enum sonde_status add_empty(struct folder *f)
 {
@@ -250,6 +269,8 @@ static enum sonde_status write_folder(struct sonde_trace *trace, const char *pat
     struct folder f = { .path = path, .err = err };
 
     f.shared.queue.apart = snd_ahead_pays(trace);
+    f.shared.queue.begin = make_table_folders;
+    f.shared.queue.user = &f;
     f.shared.ranges.trace = trace;
     f.shared.ranges.texts = &f.shared.texts;
 

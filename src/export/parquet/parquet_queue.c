@@ -113,6 +113,8 @@ static void *write_jobs(void *user)
     struct snd_parquet_queue *q = user;
     struct sonde_error        why;
 
+    if (q->begin)
+        q->begin(q->user);
     pthread_mutex_lock(&q->lock);
     for (;;) {
         while (q->written_count == q->put_count && !q->is_ending)

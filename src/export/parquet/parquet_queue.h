@@ -32,6 +32,8 @@ struct snd_parquet_job {
 struct snd_parquet_queue {
     bool                       apart; /* a thread may be started */
     bool                       has_thread;
+    void (*begin)(void *user); /* what its thread does before the first row group; NULL: nothing */
+    void                      *user;
     struct snd_parquet_scratch scratch; /* of who writes */
     struct snd_parquet_job     jobs[SND_PARQUET_JOBS];
     pthread_t                  thread;

@@ -174,6 +174,8 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     bool shared = snd_share_memory(a->assembly, lane, words, bytes);
     if (innermost)
         snd_range_memory(&innermost->range, words, bytes);
+    else if (a->only_beside)
+        ; /* nobody looks at the row of what no range took */
     else if (!shared && !a->unclaimed.threads)
         count_unclaimed(a, lane, ns, bytes, is_cpu);
     else if (!shared && !add_unclaimed(&a->unclaimed, lane->thread,
