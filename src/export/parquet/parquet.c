@@ -182,10 +182,11 @@ static enum sonde_status begin_waiting(struct folder *f, const struct snd_sql_ra
     return SONDE_OK;
 }
 
-static bool take_range(void *user, const struct snd_sql_range *range)
+static bool take_range(void *user, struct snd_sql_maker *maker, const struct snd_sql_range *range)
 {
     struct folder *f = user;
 
+    (void)maker;
     if (f->waiting.count > 0 && f->waiting.count < f->waiting.most &&
         range->process == f->waiting.process &&
         !snd_parquet_part_is_past(f->waiting.part, range->start_ns)) {

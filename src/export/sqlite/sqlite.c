@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,11 +20,10 @@
 #include "export/common/exporter.h"
 #include "export/tables/row_lists.h"
 #include "export/sqlite/sqlite_file.h"
-#include "export/tables/tables.h"
+#include "export/tables/row_parts.h"
 
 #define INDEXED_NAME "ranges_name"
 #define INDEXED_TABLE SND_TABLE_ranges
-#define INDEXED_COLUMN 2
 
 /* How many columns a table has, their types, and which of them are texts. */
 struct columns {
@@ -31,6 +31,10 @@ struct columns {
     uint8_t types[SND_SQL_COLUMNS_MAX];
     size_t  texts[SND_SQL_COLUMNS_MAX];
 };
+
+/* What snd_sqlmaker_texts() gives, of which the first, the name, is indexed. */
+#define RANGE_TEXTS 3
+static const struct columns range_texts = { RANGE_TEXTS, RANGE_TEXTS, { 0 }, { 0, 1, 2 } };
 
 struct database {
     struct snd_sqlite_file *file;
@@ -113,54 +117,156 @@ static size_t measure_types(const struct columns *columns, const struct snd_sql_
     return types + (types + 1 < 0x80 ? 1 : 2);
 }
 
+/* A record that is being filled: where the type of the next value goes, and its bytes. */
+struct record {
+    uint8_t *type, *at;
+};
+
+/* Room for a record with so many bytes of types and at most so many of values; false: out of memory. */
+static bool begin_record(struct database *d, size_t header, size_t body, struct record *record)
+{
+    snd_buf_clear(&d->record);
+    record->type = (uint8_t *)snd_buf_room(&d->record, header + body);
+    if (!record->type) {
+        d->failed = true;
+        return false;
+    }
+    record->at = record->type + header;
+    record->type += snd_sqlite_varint(record->type, header);
+    return true;
+}
+
+static inline void add_null(struct record *to)
+{
+    *to->type++ = SND_SQLITE_NULL;
+}
+
+static inline void add_integer(struct record *to, int64_t value)
+{
+    to->at += snd_sqlite_integer(to->at, value, to->type++);
+}
+
+static inline void add_real(struct record *to, double value)
+{
+    to->at += snd_sqlite_real(to->at, value, to->type++);
+}
+
+static inline void add_text(struct record *to, struct sonde_text text)
+{
+    to->type += snd_sqlite_varint(to->type, SND_SQLITE_TEXT(text.length));
+    if (text.length > 0)
+        memcpy(to->at, text.bytes, text.length);
+    to->at += text.length;
+}
+
 static void make_record(struct database *d, const struct columns *columns,
                         const struct snd_sql_value *values)
 {
-    size_t body, header = measure_types(columns, values, &body);
+    struct record record;
+    size_t        body, header = measure_types(columns, values, &body);
 
-    snd_buf_clear(&d->record);
-    uint8_t *type = (uint8_t *)snd_buf_room(&d->record, header + body), *at = type + header;
-    if (!type) {
-        d->failed = true;
+    if (!begin_record(d, header, body, &record))
         return;
-    }
-    type += snd_sqlite_varint(type, header);
     const struct snd_sql_value *value = values;
     for (const uint8_t *of = columns->types; of < columns->types + columns->count; of++, value++) {
         if (value->is_null) {
-            *type++ = SND_SQLITE_NULL;
+            add_null(&record);
         } else if (*of == SND_SQL_INTEGER || (*of == SND_SQL_REAL && value->number == 0)) {
-            at += snd_sqlite_integer(at, value->number, type++);
+            add_integer(&record, value->number);
         } else if (*of == SND_SQL_REAL) {
-            at += snd_sqlite_real(at, value->real, type++);
+            add_real(&record, value->real);
         } else {
-            type += snd_sqlite_varint(type, SND_SQLITE_TEXT(value->text.length));
-            if (value->text.length > 0)
-                memcpy(at, value->text.bytes, value->text.length);
-            at += value->text.length;
+            add_text(&record, value->text);
         }
     }
-    snd_buf_end(&d->record, (char *)at);
+    snd_buf_end(&d->record, (char *)record.at);
+}
+
+/* Adds the record to a table. */
+static bool add_record(struct database *d, enum snd_sql_table_id id)
+{
+    struct snd_sqlite_tree *tree = &d->tables[id];
+
+    if (d->failed)
+        return false;
+    snd_sqlite_add(d->file, tree, tree->rowid + 1, (const uint8_t *)d->record.bytes,
+                   d->record.length);
+    return !snd_sqlite_failed(d->file);
 }
 
 static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *row,
                     size_t given)
 {
-    struct database        *d = user;
-    struct snd_sqlite_tree *tree = &d->tables[id];
-    struct snd_sql_value    cleaned[SND_SQL_COLUMNS_MAX];
+    struct database     *d = user;
+    struct snd_sql_value cleaned[SND_SQL_COLUMNS_MAX];
 
-    const struct snd_sql_value *values = clean(d, &d->columns[id], row, cleaned);
     (void)given;
-    make_record(d, &d->columns[id], values);
-    if (d->failed)
+    make_record(d, &d->columns[id], clean(d, &d->columns[id], row, cleaned));
+    return add_record(d, id);
+}
+
+/* The record of a range, in the order of its columns, without values between: most rows of most traces are ranges. */
+static void make_range_record(struct database *d, const struct snd_sql_range *r,
+                              const struct snd_sql_value texts[RANGE_TEXTS])
+{
+    size_t        types = d->columns[SND_TABLE_ranges].count, body = 8 * types;
+    struct record record;
+
+    for (size_t k = 0; k < RANGE_TEXTS; k++)
+        if (!texts[k].is_null) {
+            types += snd_sqlite_varint_size(SND_SQLITE_TEXT(texts[k].text.length)) - 1;
+            body += texts[k].text.length;
+        }
+    if (!begin_record(d, types + (types + 1 < 0x80 ? 1 : 2), body, &record))
+        return;
+    add_integer(&record, r->process);
+    add_integer(&record, r->thread);
+    add_text(&record, texts[0].text);
+    add_integer(&record, r->start_ns);
+    add_integer(&record, r->total_ns);
+    add_integer(&record, r->self_ns);
+    add_integer(&record, r->depth);
+    if (r->has_step)
+        add_integer(&record, (int64_t)r->step);
+    else
+        add_null(&record);
+    add_integer(&record, r->is_user);
+    add_integer(&record, r->is_async);
+    for (size_t k = 1; k < RANGE_TEXTS; k++)
+        if (texts[k].is_null)
+            add_null(&record);
+        else
+            add_text(&record, texts[k].text);
+    if (r->stack != 0)
+        add_integer(&record, r->stack);
+    else
+        add_null(&record);
+    if (isnan(r->flops))
+        add_null(&record);
+    else
+        add_real(&record, r->flops);
+    add_integer(&record, r->cpu_bytes);
+    add_integer(&record, r->self_cpu_bytes);
+    add_integer(&record, r->device_bytes);
+    add_integer(&record, r->self_device_bytes);
+    snd_buf_end(&d->record, (char *)record.at);
+}
+
+static bool put_range(void *user, struct snd_sql_maker *maker, const struct snd_sql_range *r)
+{
+    struct database            *d = user;
+    const struct snd_sql_value *given = snd_sqlmaker_texts(maker, r);
+    struct snd_sql_value        cleaned[RANGE_TEXTS];
+
+    if (!given)
         return false;
-    snd_sqlite_add(d->file, tree, tree->rowid + 1, (const uint8_t *)d->record.bytes,
-                   d->record.length);
-    if (id == INDEXED_TABLE)
-        d->failed |= !snd_rowlists_add(&d->names, values[INDEXED_COLUMN].text,
-                                       values[INDEXED_COLUMN].name, tree->rowid);
-    return !d->failed && !snd_sqlite_failed(d->file);
+    const struct snd_sql_value *texts = clean(d, &range_texts, given, cleaned);
+    make_range_record(d, r, texts);
+    if (!add_record(d, SND_TABLE_ranges))
+        return false;
+    d->failed |= !snd_rowlists_add(&d->names, texts[0].text, texts[0].name,
+                                   d->tables[SND_TABLE_ranges].rowid);
+    return !d->failed;
 }
 
 /* ------------------------------------------------------------------------ index */
@@ -266,7 +372,7 @@ static enum sonde_status make_database(int fd, struct sonde_trace *trace, struct
     snd_sqlite_begin(d.file, fd, snd_processors() > 1);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
         d.columns[i] = list_columns(&snd_sql_tables[i]);
-    const struct snd_sql_taker to = { .row = put_row, .user = &d };
+    const struct snd_sql_taker to = { .row = put_row, .range = put_range, .user = &d };
     enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, SND_SQL_BY_TIME, &to, err);
     if (st == SONDE_OK)
         st = finish(&d, err);

@@ -121,6 +121,15 @@ static bool has_details(const struct snd_sql_range *r)
            (r->cpu_bytes | r->self_cpu_bytes | r->device_bytes | r->self_device_bytes) != 0;
 }
 
+static void add_module(const struct snd_sql_maker *m, struct snd_sql_line *line,
+                       const struct snd_sql_range *r)
+{
+    if (r->module)
+        snd_line_text(line, sonde_trace_string(m->trace, r->process, r->module));
+    else
+        snd_line_null(line);
+}
+
 static void add_details(struct snd_sql_maker *m, struct snd_sql_line *line,
                         const struct snd_sql_range *r)
 {
@@ -128,10 +137,7 @@ static void add_details(struct snd_sql_maker *m, struct snd_sql_line *line,
         add_shapes(m, line, r->process, r->shapes);
     else
         snd_line_null(line);
-    if (r->module)
-        snd_line_text(line, sonde_trace_string(m->trace, r->process, r->module));
-    else
-        snd_line_null(line);
+    add_module(m, line, r);
     add_stack(line, r->stack);
     add_real(line, r->flops);
     snd_line_number(line, r->cpu_bytes);
@@ -156,7 +162,7 @@ static bool make_range(void *user, const struct snd_sql_range *r)
     if (!(m->wanted & SND_SQL_ONLY(ranges)))
         return true;
     if (m->to.range)
-        return m->to.range(m->to.user, r);
+        return m->to.range(m->to.user, m, r);
     bool has_more = m->columns >= SND_SQL_COLUMN(ranges, step); /* that one, or another after it */
     bool is_plain = has_more && !has_details(r);
     struct snd_sql_line *line = is_plain ? &m->plain : &m->line;
@@ -244,6 +250,19 @@ static bool make_event(void *user, const struct sonde_event *event)
 }
 
 /* ----------------------------------------------------------------------- whole */
+
+const struct snd_sql_value *snd_sqlmaker_texts(struct snd_sql_maker       *maker,
+                                               const struct snd_sql_range *r)
+{
+    struct snd_sql_line *line = &maker->line;
+
+    line->count = 0;
+    add_name(line, maker->trace, r->name);
+    add_shapes(maker, line, r->process, r->shapes);
+    add_module(maker, line, r);
+    line->count = 0;
+    return maker->out_of_memory ? NULL : line->values;
+}
 
 /* A row that was made elsewhere. */
 static bool pass_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values,

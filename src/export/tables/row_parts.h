@@ -105,6 +105,9 @@ struct snd_sql_maker {
 
 void snd_sqlmaker_begin(struct snd_sql_maker *maker, struct sonde_trace *trace, unsigned wanted,
                         uint32_t columns, const struct snd_sql_taker *to);
+/* The texts of a range, as its row has them: name, shapes, module. There until the next call. NULL: out of memory. */
+const struct snd_sql_value *snd_sqlmaker_texts(struct snd_sql_maker       *maker,
+                                               const struct snd_sql_range *range);
 /* What a walk hands over goes into rows. */
 struct snd_sql_parts snd_sqlmaker_parts(struct snd_sql_maker *maker);
 /* Returns `st`, or that memory ran out. */

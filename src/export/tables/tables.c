@@ -513,7 +513,7 @@ static bool pass_row(void *user, enum snd_sql_table_id table, const struct snd_s
     return lasting->to->row(lasting->to->user, table, values, given);
 }
 
-static bool keep_range(void *user, const struct snd_sql_range *range)
+static bool keep_range(void *user, struct snd_sql_maker *maker, const struct snd_sql_range *range)
 {
     struct lasting *lasting = user;
 
@@ -523,7 +523,7 @@ static bool keep_range(void *user, const struct snd_sql_range *range)
         lasting->count = 0;
     }
     lasting->ranges[lasting->count] = *range;
-    return lasting->to->range(lasting->to->user, &lasting->ranges[lasting->count++]);
+    return lasting->to->range(lasting->to->user, maker, &lasting->ranges[lasting->count++]);
 }
 
 enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
@@ -534,7 +534,7 @@ enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
     const struct snd_sql_taker by_lasting = { pass_row, keep_range, NULL, &lasting };
     enum sonde_status          st;
 
-    if (!to->range)
+    if (!to->settle)
         return make_rows(trace, wanted, UINT32_MAX, order, to, err);
     lasting.ranges = malloc(LASTING * sizeof *lasting.ranges);
     if (!lasting.ranges)

@@ -84,13 +84,15 @@ typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
                             const struct snd_sql_value *values, size_t given);
 
 struct snd_sql_range;
+struct snd_sql_maker;
 /* Who takes rows. */
 struct snd_sql_taker {
     snd_sql_row_fn *row;
     /*
-     * Takes ranges, which are there until settle(), instead of their rows; NULL: rows. False of either ends the walk.
+     * Takes ranges instead of their rows (row_parts.h); NULL: rows. A range is there until settle(), or without that for the call.
+     * False of either ends the walk.
      */
-    bool (*range)(void *user, const struct snd_sql_range *range);
+    bool (*range)(void *user, struct snd_sql_maker *maker, const struct snd_sql_range *range);
     bool (*settle)(void *user);
     void *user;
 };
