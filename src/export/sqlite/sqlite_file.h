@@ -88,10 +88,17 @@ static inline size_t snd_sqlite_varint_size(uint64_t value)
 
 static inline size_t snd_sqlite_varint(uint8_t *to, uint64_t value)
 {
-    if (value >= 0x80)
+    if (value < 0x80) {
+        *to = (uint8_t)value;
+        return 1;
+    }
+    if (value >= 1u << 21)
         return snd_sqlite_long_varint(to, value);
-    *to = (uint8_t)value;
-    return 1;
+    if (value >= 1u << 14)
+        *to++ = (uint8_t)(0x80 | value >> 14);
+    to[0] = (uint8_t)(0x80 | value >> 7);
+    to[1] = (uint8_t)(value & 0x7f);
+    return value >= 1u << 14 ? 3 : 2;
 }
 
 static inline void snd_sqlite_u64(uint8_t *to, uint64_t value)
