@@ -143,8 +143,10 @@ static void plain_values_are_written(void **state)
         struct snd_column_texts     kept = { .latest = { 0 } };
         struct snd_sql_value        values[SND_SQL_COLUMNS_MAX];
         /* one that stays where it is, neighbours, single rows, and more rows than there are before them */
-        static const struct snd_run runs[] = { { 0, 1 }, { 3, 9 }, { 20, 1 }, { 22, 1 }, { 150, 108 } };
-        uint32_t                    picked[KEPT], kept_count = 0;
+        static const struct snd_run runs[] = {
+            { 0, 1 }, { 3, 9 }, { 20, 1 }, { 22, 1 }, { 150, 108 }
+        };
+        uint32_t picked[KEPT], kept_count = 0;
         snd_columns_init(&columns, table, snd_chosen_but(table, SIZE_MAX));
         for (uint64_t i = 0; i < ROWS; i++) {
             fill_plain(values, table, i, count_given(table, i));

@@ -56,10 +56,10 @@ SND_CHECKED enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *p
                                                    const struct snd_sql_value *values, size_t given,
                                                    struct sonde_error *err);
 /* Adds rows of a range, or of as many as there is room for, of which none is late. */
-SND_CHECKED enum sonde_status
-snd_parquet_part_add_ranges(struct snd_parquet_part *part, struct snd_parquet_shared *shared,
-                            const struct snd_sql_range *const *ranges, size_t count,
-                            struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_parquet_part_add_ranges(struct snd_parquet_part           *part,
+                                                          struct snd_parquet_shared         *shared,
+                                                          const struct snd_sql_range *const *ranges,
+                                                          size_t count, struct sonde_error *err);
 /* Whether later rows than one of this moment are written already: it comes late. */
 static inline bool snd_parquet_part_is_past(const struct snd_parquet_part *part, int64_t time_ns)
 {

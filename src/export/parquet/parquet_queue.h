@@ -30,8 +30,8 @@ struct snd_parquet_job {
 
 /* Zero it. */
 struct snd_parquet_queue {
-    bool                       apart; /* a thread may be started */
-    bool                       has_thread;
+    bool apart; /* a thread may be started */
+    bool has_thread;
     void (*begin)(void *user); /* what its thread does before the first row group; NULL: nothing */
     void                      *user;
     struct snd_parquet_scratch scratch; /* of who writes */

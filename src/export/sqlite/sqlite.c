@@ -373,7 +373,7 @@ static enum sonde_status make_database(int fd, struct sonde_trace *trace, struct
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
         d.columns[i] = list_columns(&snd_sql_tables[i]);
     const struct snd_sql_taker to = { .row = put_row, .range = put_range, .user = &d };
-    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, SND_SQL_BY_TIME, &to, err);
+    enum sonde_status          st = snd_sql_rows(trace, SND_SQL_EVERY, SND_SQL_BY_TIME, &to, err);
     if (st == SONDE_OK)
         st = finish(&d, err);
     snd_sqlite_end(d.file);

@@ -166,10 +166,12 @@ static bool fill_module(struct batch *b, void *to)
 /* By column of the table. */
 #define FILL(column) [offsetof(struct snd_columns_of_ranges, column)] = fill_##column
 static bool (*const fills[])(struct batch *b, void *to) = {
-    FILL(process),  FILL(thread), FILL(name),      FILL(start_ns),       FILL(duration_ns),
-    FILL(self_ns),  FILL(depth),  FILL(step),      FILL(is_user),        FILL(is_async),
-    FILL(shapes),   FILL(module), FILL(stack),     FILL(flops),          FILL(cpu_bytes),
-    FILL(self_cpu_bytes),         FILL(device_bytes), FILL(self_device_bytes),
+    FILL(process),        FILL(thread),       FILL(name),
+    FILL(start_ns),       FILL(duration_ns),  FILL(self_ns),
+    FILL(depth),          FILL(step),         FILL(is_user),
+    FILL(is_async),       FILL(shapes),       FILL(module),
+    FILL(stack),          FILL(flops),        FILL(cpu_bytes),
+    FILL(self_cpu_bytes), FILL(device_bytes), FILL(self_device_bytes),
 };
 
 bool snd_ranges_fill(struct snd_range_filler *filler, struct snd_columns *columns,

@@ -278,9 +278,8 @@ void snd_sqlmaker_begin(struct snd_sql_maker *maker, struct sonde_trace *trace, 
 {
     static const struct snd_sql_range none;
 
-    *maker = (struct snd_sql_maker){
-        .trace = trace, .wanted = wanted, .columns = columns, .to = *to
-    };
+    *maker =
+        (struct snd_sql_maker){ .trace = trace, .wanted = wanted, .columns = columns, .to = *to };
     maker->plain.count = offsetof(struct snd_columns_of_ranges, shapes);
     add_details(maker, &maker->plain, &none);
 }

@@ -90,17 +90,17 @@ static inline void snd_line_text(struct snd_sql_line *line, struct sonde_text te
 
 /* Makes rows of parts. */
 struct snd_sql_maker {
-    struct sonde_trace *trace;
-    unsigned            wanted;
-    uint32_t            columns; /* of the one table that is wanted, or all bits */
+    struct sonde_trace  *trace;
+    unsigned             wanted;
+    uint32_t             columns; /* of the one table that is wanted, or all bits */
     struct snd_sql_taker to;
-    struct snd_map      stacks; /* (process, stack) that were written */
-    struct sonde_buffer text;
-    struct snd_rendered shapes;
+    struct snd_map       stacks; /* (process, stack) that were written */
+    struct sonde_buffer  text;
+    struct snd_rendered  shapes;
     struct snd_sql_range range; /* of a walk in the same thread */
-    struct snd_sql_line line;
-    struct snd_sql_line plain; /* of a range without details: those are set */
-    bool                out_of_memory;
+    struct snd_sql_line  line;
+    struct snd_sql_line  plain; /* of a range without details: those are set */
+    bool                 out_of_memory;
 };
 
 void snd_sqlmaker_begin(struct snd_sql_maker *maker, struct sonde_trace *trace, unsigned wanted,

@@ -156,11 +156,11 @@ static bool pack_row(void *user, enum snd_sql_table_id id, const struct snd_sql_
 
 static bool take(const struct snd_sql_parts *to, const struct head *head)
 {
-    const struct range_record *range = (const struct range_record *)head;
+    const struct range_record  *range = (const struct range_record *)head;
     const struct memory_record *memory = (const struct memory_record *)head;
-    const struct event_record *event = (const struct event_record *)head;
-    const struct stack_record *stack = (const struct stack_record *)head;
-    const struct row_record   *row = (const struct row_record *)head;
+    const struct event_record  *event = (const struct event_record *)head;
+    const struct stack_record  *stack = (const struct stack_record *)head;
+    const struct row_record    *row = (const struct row_record *)head;
 
     switch ((enum kind)head->kind) {
     case RANGE:

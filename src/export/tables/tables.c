@@ -191,7 +191,7 @@ static void write_told_memory(struct writer *w, const struct sonde_event *e)
 {
     bool                   is_free = e->kind == SONDE_EVENT_FREE;
     const uint64_t         words[4] = { is_free ? SND_EV_FREE : SND_EV_ALLOC, e->memory.device,
-                                        e->memory.address, e->memory.size_bytes };
+                                e->memory.address, e->memory.size_bytes };
     struct snd_live_change change = snd_live_event(&w->live, e->process, words);
     struct snd_sql_memory  memory = { .time_ns = e->time_ns,
                                       .address = e->memory.address,

@@ -111,8 +111,8 @@ enum snd_sql_order { SND_SQL_BY_TIME, SND_SQL_BY_PROCESS };
  * what they need is read.
  */
 SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted,
-                                           enum snd_sql_order          order,
-                                           const struct snd_sql_taker *to, struct sonde_error *err);
+                                           enum snd_sql_order order, const struct snd_sql_taker *to,
+                                           struct sonde_error *err);
 /* The walk in this thread too, where snd_sql_rows() has another for it if that pays: `to` is called in this one either way. */
 SND_CHECKED enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
                                                 enum snd_sql_order          order,
