@@ -503,14 +503,16 @@ struct lasting {
     const struct snd_sql_taker *to;
     struct snd_sql_range       *ranges;
     size_t                      count;
+    bool                        is_refused; /* nothing is taken any more */
 };
 
 static bool pass_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values,
                      size_t given)
 {
-    const struct lasting *lasting = user;
+    struct lasting *lasting = user;
 
-    return lasting->to->row(lasting->to->user, table, values, given);
+    lasting->is_refused = !lasting->to->row(lasting->to->user, table, values, given);
+    return !lasting->is_refused;
 }
 
 static bool keep_range(void *user, struct snd_sql_maker *maker, const struct snd_sql_range *range)
@@ -518,12 +520,15 @@ static bool keep_range(void *user, struct snd_sql_maker *maker, const struct snd
     struct lasting *lasting = user;
 
     if (lasting->count == LASTING) {
-        if (!lasting->to->settle(lasting->to->user))
-            return false;
+        lasting->is_refused = !lasting->to->settle(lasting->to->user);
         lasting->count = 0;
     }
+    if (lasting->is_refused)
+        return false;
     lasting->ranges[lasting->count] = *range;
-    return lasting->to->range(lasting->to->user, maker, &lasting->ranges[lasting->count++]);
+    lasting->is_refused = !lasting->to->range(lasting->to->user, maker,
+                                              &lasting->ranges[lasting->count++]);
+    return !lasting->is_refused;
 }
 
 enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
@@ -540,7 +545,7 @@ enum sonde_status snd_sql_rows_here(struct sonde_trace *trace, unsigned wanted,
     if (!lasting.ranges)
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
     st = make_rows(trace, wanted, UINT32_MAX, order, &by_lasting, err);
-    if (st == SONDE_OK && lasting.count > 0)
+    if (st == SONDE_OK && !lasting.is_refused)
         (void)!to->settle(to->user); /* who fails knows it */
     free(lasting.ranges);
     return st;
