@@ -205,6 +205,20 @@ static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_v
     return add_record(d, id);
 }
 
+/* What make_range_record() goes by: a column more, or elsewhere, goes there as well. */
+#define AT(column, number)                                                                   \
+    _Static_assert(offsetof(struct snd_columns_of_ranges, column) == (number), "columns of " \
+                                                                               "ranges")
+AT(name, 2);
+AT(depth, 6);
+AT(step, 7);
+AT(shapes, 10);
+AT(module, 11);
+AT(stack, 12);
+AT(flops, 13);
+AT(self_device_bytes, 17);
+_Static_assert(sizeof(struct snd_columns_of_ranges) == 18, "columns of ranges");
+
 /* The record of a range, in the order of its columns, without values between: most rows of most traces are ranges. */
 static void make_range_record(struct database *d, const struct snd_sql_range *r,
                               const struct snd_sql_value texts[RANGE_TEXTS])
