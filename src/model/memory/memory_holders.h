@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model/memory/memory_holders.h - what memory_peaks.c follows, and memory_result.c makes results of.
+ * model/memory/memory_holders.h - what memory_peaks.c follows, memory_points.c has the course of, and memory_result.c makes results of.
  *
  * Layer: model. Threads: one at a time.
  */
@@ -28,6 +28,11 @@ struct bucket {
     bool any;
 };
 
+/* What a device held after one of its events. */
+struct moment {
+    int64_t time_ns, bytes;
+};
+
 /* When most was held, and how much of it the trace has the allocations of. */
 struct peak {
     int64_t  bytes, now_bytes, time_ns;
@@ -52,6 +57,8 @@ struct device {
     int64_t        first_ns, last_ns;
     bool           has_before;
     struct bucket *buckets;
+    struct moment *moments; /* of all its events, if memory->has_moments */
+    uint32_t       moment_count, moment_room;
 };
 
 /* What a holder had at a peak: what it has now if the peak is newer than `height`, since it has not changed from then on. */
@@ -79,6 +86,8 @@ struct sonde_memory {
     uint32_t            point_count, point_room;
     uint32_t            free_live; /* plus one: a list through next_free */
     struct snd_map      by_device, by_holder, by_address;
+    uint32_t            moment_count; /* of all devices */
+    bool                has_moments;
     bool                second;   /* walk */
     bool                is_done;  /* the first is */
     unsigned            groups;   /* enum sonde_group */
@@ -88,8 +97,21 @@ struct sonde_memory {
     struct snd_assembly   *assembly; /* while a walk lasts */
 };
 
+/* What a device holds, after an event of the first walk: kept if there is room. */
+void snd_memory_keep_moment(struct sonde_memory *memory, struct device *device, int64_t ns);
+/* Puts what a device holds into the bucket of the time. */
+void snd_memory_note_bucket(struct device *device, int64_t ns, int64_t bytes);
+/* For all devices; false: memory is out. */
+bool snd_memory_make_buckets(struct sonde_memory *memory);
+/* Whether buckets can be filled of the moments. */
+bool snd_memory_knows_course(const struct sonde_memory *memory);
+/* Fills them, of the moments of a memory that has the same devices. */
+void snd_memory_fill_buckets(struct sonde_memory *memory, const struct sonde_memory *from);
+
 /* Makes the holders of what was followed, and points of the buckets; false: memory is out. */
 bool snd_memory_show_holders(struct sonde_memory *memory);
 bool snd_memory_show_points(struct sonde_memory *memory);
+/* Takes over the devices and holders of one with more groups, which is finished; false: memory is out. */
+bool snd_memory_merge(struct sonde_memory *memory, const struct sonde_memory *from);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * One walk in the order of time finds the peaks and who holds them: no copy of the holders is made at every new
  * height, each keeps what it had at the latest when it changes. Points of the course are of equal parts of the time between a device's
- * first and last event, and so of a second walk, which looks at no ranges.
+ * first and last event (memory_points.c): of a second walk, which looks at no ranges, if there were too many to keep.
  */
 #include "model/memory/memory_peaks.h"
 
@@ -274,26 +274,13 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         note_reserved(d, (int64_t)value);
 }
 
-static void note_bucket(struct device *d, int64_t ns)
+static void note_second(struct device *d, int64_t ns)
 {
-    int64_t  span = snd_sub(d->last_ns, d->first_ns);
-    double   part = span > 0 ? (double)snd_sub(ns, d->first_ns) / (double)span : 0;
-    uint32_t i = part > 0 && part < 1 ? (uint32_t)(part * BUCKETS) : part >= 1 ? BUCKETS - 1 : 0;
-    struct bucket *b = &d->buckets[i];
-
     int64_t held = d->now_bytes;
 
     if (d->has_before)
         held = snd_add(held, snd_add(d->shown.before_bytes, d->earlier_bytes));
-    b->last.time_ns = ns;
-    b->last.bytes = held;
-    if (!b->any)
-        memcpy(&b->first, &b->last, sizeof b->first);
-    if (!b->any || held < b->least.bytes)
-        memcpy(&b->least, &b->last, sizeof b->least);
-    if (!b->any || held > b->most.bytes)
-        memcpy(&b->most, &b->last, sizeof b->most);
-    b->any = true;
+    snd_memory_note_bucket(d, ns, held);
 }
 
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
@@ -317,10 +304,12 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         if (!matched)
             d->earlier_bytes = snd_sub(d->earlier_bytes, bytes);
     }
-    if (m->second)
-        note_bucket(d, ns);
-    else
-        note_first(d, ns, words, matched, bytes);
+    if (m->second) {
+        note_second(d, ns);
+        return;
+    }
+    note_first(d, ns, words, matched, bytes);
+    snd_memory_keep_moment(m, d, ns);
 }
 
 /* Plus what was in use before the recording, if known. */
@@ -338,7 +327,7 @@ static void choose_peak(struct device *d)
 }
 
 /* Ready for the second walk: the same course once more. */
-static bool rewind_all(struct sonde_memory *m)
+static void rewind_all(struct sonde_memory *m)
 {
     snd_map_release(&m->by_address);
     m->live_count = m->free_live = 0;
@@ -347,11 +336,7 @@ static bool rewind_all(struct sonde_memory *m)
         struct device *d = &m->devices[i];
         d->now_bytes = d->earlier_bytes = 0;
         d->now_count = d->events = 0;
-        d->buckets = calloc(BUCKETS, sizeof *d->buckets);
-        if (!d->buckets)
-            return false;
     }
-    return true;
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -397,6 +382,7 @@ static enum sonde_status make(struct sonde_trace *trace, unsigned groups, uint32
     if (status != SONDE_OK)
         return status;
     m->groups = groups;
+    m->has_moments = true;
     m->texts.stack_depth = stack_depth;
     m->consumer = (struct snd_consumer){ .user = m,
                                          .flops = SONDE_FLOPS_NONE,
@@ -425,8 +411,7 @@ static enum sonde_status finish(struct sonde_memory *m, struct sonde_error *err)
     return snd_memory_show_holders(m) ? SONDE_OK : fail_memory(err);
 }
 
-/* The course of each device. */
-static enum sonde_status add_points(struct sonde_memory *m, struct sonde_error *err)
+static enum sonde_status walk_again(struct sonde_memory *m, struct sonde_error *err)
 {
     const struct snd_consumer second = { .user = m,
                                          .any_flops = true,
@@ -437,12 +422,26 @@ static enum sonde_status add_points(struct sonde_memory *m, struct sonde_error *
                                          .other = on_other };
     struct snd_assembly       assembly;
 
-    if (m->device_count == 0)
-        return SONDE_OK;
-    if (!rewind_all(m))
-        return fail_memory(err);
+    rewind_all(m);
     enum sonde_status status = snd_assemble(&assembly, m->trace, SONDE_BY_TIME, &second, 1, err);
     snd_assembly_release(&assembly);
+    return status;
+}
+
+/* The course of each device. `from`: who has followed it. */
+static enum sonde_status add_points(struct sonde_memory *m, const struct sonde_memory *from,
+                                    struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_OK;
+
+    if (m->device_count == 0)
+        return SONDE_OK;
+    if (!snd_memory_make_buckets(m))
+        return fail_memory(err);
+    if (snd_memory_knows_course(from))
+        snd_memory_fill_buckets(m, from);
+    else
+        status = walk_again(m, err);
     return status == SONDE_OK && !snd_memory_show_points(m) ? fail_memory(err) : status;
 }
 
@@ -498,6 +497,42 @@ enum sonde_status snd_memory_finish(struct sonde_memory **memory, struct sonde_e
                      memory);
 }
 
+/* One that the advice has made, and has what these groups are the sums of; NULL: there is none. */
+static const struct sonde_memory *find_finer(const struct sonde_trace *trace, unsigned groups)
+{
+    uint64_t                   key = options_key(SONDE_GROUP_MODULE, 0) | HOLDERS_ALONE;
+    const struct sonde_memory *finer = groups & SONDE_GROUP_STACK
+                                           ? NULL
+                                           : snd_kept_lend(trace, free_memory, key);
+
+    return finer && snd_memory_knows_course(finer) ? finer : NULL;
+}
+
+/* A range holds what it holds in all modules, at any moment. */
+static enum sonde_status make_of(const struct sonde_memory *finer, unsigned groups,
+                                 struct sonde_memory **out, struct sonde_error *err)
+{
+    struct sonde_memory *m = calloc(1, sizeof *m);
+
+    *out = m;
+    if (!m)
+        return fail_memory(err);
+    m->trace = finer->trace;
+    m->groups = groups;
+    return snd_memory_merge(m, finer) ? add_points(m, finer, err) : fail_memory(err);
+}
+
+static enum sonde_status make_whole(struct sonde_trace *trace, unsigned groups,
+                                    uint32_t stack_depth, struct sonde_memory **out,
+                                    struct sonde_error *err)
+{
+    enum sonde_status status = make(trace, groups, stack_depth, out, err);
+
+    if (status == SONDE_OK)
+        status = finish(*out, err);
+    return status == SONDE_OK ? add_points(*out, *out, err) : status;
+}
+
 enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups,
                                       uint32_t stack_depth, struct sonde_memory **out,
                                       struct sonde_error *err)
@@ -508,11 +543,9 @@ enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups
     *out = snd_kept_lend(trace, free_memory, key);
     if (*out)
         return SONDE_OK;
-    enum sonde_status status = make(trace, used, stack_depth, out, err);
-    if (status == SONDE_OK)
-        status = finish(*out, err);
-    if (status == SONDE_OK)
-        status = add_points(*out, err);
+    const struct sonde_memory *finer = find_finer(trace, used);
+    enum sonde_status          status = finer ? make_of(finer, used, out, err)
+                                              : make_whole(trace, used, stack_depth, out, err);
     return hand_over(status, key, out);
 }
 

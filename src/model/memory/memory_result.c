@@ -106,6 +106,58 @@ bool snd_memory_show_holders(struct sonde_memory *m)
     return true;
 }
 
+/* ------------------------------------------------------ of one with more groups */
+
+/* Texts are the trace's, or those of one memory: a text has one address. */
+static bool merge_holder(struct sonde_memory *m, const struct holder *one)
+{
+    const struct sonde_memory_holder *from = &one->shown;
+    bool           by_module = m->groups & SONDE_GROUP_MODULE;
+    struct snd_key key = { from->device, (uint64_t)(uintptr_t)from->name.bytes,
+                           by_module ? (uint64_t)(uintptr_t)from->module.bytes : 0 };
+    uint32_t       at;
+
+    if (!snd_map_get(&m->by_holder, key, &at)) {
+        at = m->holder_count;
+        if (!snd_grow(&m->holders, &m->holder_room, at, sizeof *m->holders) ||
+            !snd_map_put(&m->by_holder, key, at))
+            return false;
+        m->holders[m->holder_count++] = (struct holder){
+            .shown = { .device = from->device,
+                       .name = from->name,
+                       .module = by_module ? from->module : (struct sonde_text){ "", 0 },
+                       .stack = from->stack }
+        };
+    }
+    struct sonde_memory_holder *to = &m->holders[at].shown;
+    to->peak_bytes = snd_add(to->peak_bytes, from->peak_bytes);
+    to->end_bytes = snd_add(to->end_bytes, from->end_bytes);
+    to->peak_count += from->peak_count;
+    to->end_count += from->end_count;
+    return true;
+}
+
+bool snd_memory_merge(struct sonde_memory *m, const struct sonde_memory *from)
+{
+    m->devices = malloc(((size_t)from->device_count + 1) * sizeof *m->devices);
+    if (!m->devices)
+        return false;
+    for (; m->device_count < from->device_count; m->device_count++) {
+        struct device *d = &m->devices[m->device_count];
+        *d = from->devices[m->device_count];
+        d->buckets = NULL;
+        d->moments = NULL;
+        d->moment_count = d->moment_room = 0;
+    }
+    for (uint32_t i = 0; i < from->holder_count; i++)
+        if (!merge_holder(m, &from->holders[i]))
+            return false;
+    snd_sort(m->holders, m->holder_count, sizeof *m->holders, compare_holder);
+    return true;
+}
+
+/* ----------------------------------------------------------------------- points */
+
 bool snd_memory_show_points(struct sonde_memory *m)
 {
     for (uint32_t i = 0; i < m->device_count; i++)
@@ -120,8 +172,10 @@ void sonde_memory_free(struct sonde_memory *m)
     if (!m || snd_kept_return(m->trace, m))
         return;
     snd_wait_end(m->trace, &m->consumer);
-    for (uint32_t i = 0; i < m->device_count; i++)
+    for (uint32_t i = 0; i < m->device_count; i++) {
         free(m->devices[i].buckets);
+        free(m->devices[i].moments);
+    }
     free(m->devices);
     free(m->holders);
     free(m->lives);

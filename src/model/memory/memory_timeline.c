@@ -55,6 +55,7 @@ struct sonde_timeline {
     uint32_t            change_count, change_room;
     struct snd_map      live;      /* (process, device, address) to a block */
     uint64_t           *outermost; /* of each thread: number of its outermost open operator */
+    uint8_t            *names;     /* enum phase of each name of the trace */
     uint64_t            numbers;
     uint32_t            steps; /* of optimizers, that have begun */
     int64_t            *times, *bytes;
@@ -71,12 +72,24 @@ static void give_up(struct sonde_timeline *t)
 
 /* ------------------------------------------------------------------- phases */
 
-static bool is_optimizer(const struct sonde_timeline *t, const struct snd_range *r)
+/* The phase that a range of this name begins; PHASE_OUTSIDE: none. */
+static enum phase judge_name(struct snd_text name)
 {
     static const char prefix[] = "Optimizer.step#";
-    struct snd_text   name = t->trace->names.items[r->name];
 
-    return name.length >= sizeof prefix - 1 && memcmp(name.bytes, prefix, sizeof prefix - 1) == 0;
+    if (name.length >= sizeof prefix - 1 && memcmp(name.bytes, prefix, sizeof prefix - 1) == 0)
+        return PHASE_OPTIMIZER;
+    return snd_name_judge(name) & SND_NAME_EVALUATE ? PHASE_BACKWARD : PHASE_OUTSIDE;
+}
+
+static bool judge_names(struct sonde_timeline *t)
+{
+    uint32_t count = t->trace->names.count;
+
+    t->names = malloc((size_t)count + 1);
+    for (uint32_t i = 0; t->names && i < count; i++)
+        t->names[i] = (uint8_t)judge_name(t->trace->names.items[i]);
+    return t->names != NULL;
 }
 
 /* A person's range around everything is not what took the memory. */
@@ -85,20 +98,39 @@ static bool is_operator(const struct snd_range *r)
     return r->scope != SONDE_SCOPE_USER;
 }
 
-/* The range's `node` holds its phase, for the ranges inside it. */
+/* The range's `number` holds its phase, for the ranges inside it. */
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
     struct sonde_timeline *t = user;
 
-    range->range.node = parent ? parent->range.node : PHASE_OUTSIDE;
-    if (is_optimizer(t, &range->range)) {
-        range->range.node = PHASE_OPTIMIZER;
+    range->number = parent ? parent->number : PHASE_OUTSIDE;
+    if (t->names[range->range.name] != PHASE_OUTSIDE)
+        range->number = t->names[range->range.name];
+    if (t->names[range->range.name] == PHASE_OPTIMIZER)
         t->steps++;
-    } else if (t->assembly.name_flags[range->range.name] & SND_NAME_EVALUATE) {
-        range->range.node = PHASE_BACKWARD;
-    }
     if (lane->depth == 1 || (parent && !is_operator(&parent->range)))
+        t->outermost[lane->thread] = ++t->numbers;
+}
+
+static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    const struct sonde_timeline *t = user;
+
+    (void)lane;
+    return t->names[shared->name];
+}
+
+/* Nothing is taken in a range that has nothing inside; it counts as a step, and as an outermost one. */
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_leaf *known, uint32_t phase,
+                    const struct snd_open_range *above, struct snd_open_range *parent)
+{
+    struct sonde_timeline *t = user;
+
+    (void)leaf, (void)known, (void)above;
+    t->steps += phase == PHASE_OPTIMIZER;
+    if (lane->depth == 0 || (parent && !is_operator(&parent->range)))
         t->outermost[lane->thread] = ++t->numbers;
 }
 
@@ -106,8 +138,8 @@ static enum phase find_phase(const struct snd_open_range *innermost)
 {
     if (!innermost)
         return PHASE_OUTSIDE;
-    if (innermost->range.node != PHASE_OUTSIDE)
-        return (enum phase)innermost->range.node;
+    if (innermost->number != PHASE_OUTSIDE)
+        return (enum phase)innermost->number;
     if (innermost->range.is_back || innermost->range.scope == SONDE_SCOPE_BACKWARD)
         return PHASE_BACKWARD;
     return is_operator(&innermost->range) ? PHASE_FORWARD : PHASE_OUTSIDE;
@@ -130,10 +162,9 @@ static void give_back(struct sonde_timeline *t, struct snd_key key, const struct
 {
     uint32_t at;
 
-    if (!snd_map_get(&t->live, key, &at))
+    if (!snd_map_take(&t->live, key, &at))
         return; /* taken before the recording: not ours to count */
     struct block *b = &t->blocks[at];
-    snd_map_remove(&t->live, key);
     b->given_ns = ns;
     b->given_phase = (uint8_t)find_phase(innermost);
     b->same = innermost && b->outermost != 0 && b->thread == lane->thread &&
@@ -210,6 +241,17 @@ static int compare_changes(const void *x, const void *y)
     return SND_ORDER(SND_RISING(a->time_ns, b->time_ns), SND_RISING(a->order, b->order));
 }
 
+/* They come in the order of time, but for what a thread wrote into a chunk that waited for its last one. */
+static void sort_changes(struct sonde_timeline *t)
+{
+    uint32_t i = 1;
+
+    while (i < t->change_count && t->changes[i - 1].time_ns <= t->changes[i].time_ns)
+        i++;
+    if (i < t->change_count)
+        snd_sort(t->changes, t->change_count, sizeof *t->changes, compare_changes);
+}
+
 static bool build_columns(struct sonde_timeline *t)
 {
     size_t count = t->change_count;
@@ -222,7 +264,7 @@ static bool build_columns(struct sonde_timeline *t)
         return false;
     for (uint32_t i = 0; i < t->block_count; i++)
         t->blocks[i].category = (uint8_t)find_category(&t->blocks[i]);
-    snd_sort(t->changes, count, sizeof *t->changes, compare_changes);
+    sort_changes(t);
     for (size_t i = 0; i < count; i++) {
         const struct block *b = &t->blocks[t->changes[i].block];
         t->times[i] = t->changes[i].time_ns;
@@ -237,36 +279,47 @@ static bool build_columns(struct sonde_timeline *t)
 
 /* ---------------------------------------------------------------- the whole */
 
+/* What only the walk needs. */
+static void release_walk(struct sonde_timeline *t)
+{
+    free(t->blocks);
+    free(t->changes);
+    free(t->outermost);
+    free(t->names);
+    snd_map_release(&t->live);
+    t->blocks = NULL;
+    t->changes = NULL;
+    t->outermost = NULL;
+    t->names = NULL;
+}
+
 enum sonde_status sonde_timeline_new(struct sonde_trace *trace, uint32_t type, uint32_t index,
                                      struct sonde_timeline **out, struct sonde_error *err)
 {
     *out = NULL;
     struct sonde_timeline *t = calloc(1, sizeof *t);
-    if (t)
+    if (t) {
+        t->trace = trace;
         t->outermost = calloc((size_t)trace->thread_count + 1, sizeof *t->outermost);
-    if (!t || !t->outermost) {
+    }
+    if (!t || !t->outermost || !judge_names(t)) {
         sonde_timeline_free(t);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory timeline");
     }
-    t->trace = trace;
     t->type = type;
     t->index = index;
     const struct snd_consumer consumer = { .user = t,
                                            .flops = SONDE_FLOPS_NONE,
                                            .any_flops = true,
                                            .open = on_open,
-                                           .memory = on_memory };
+                                           .memory = on_memory,
+                                           .kind = on_kind,
+                                           .leaf = on_leaf };
     enum sonde_status status = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, 1, err);
     snd_assembly_release(&t->assembly);
     if (status == SONDE_OK && !build_columns(t))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory timeline");
-    free(t->blocks);
-    free(t->changes);
-    free(t->outermost);
-    snd_map_release(&t->live);
-    t->blocks = NULL;
-    t->changes = NULL;
-    t->outermost = NULL;
+    release_walk(t);
     if (status == SONDE_OK)
         *out = t;
     else
@@ -278,7 +331,7 @@ void sonde_timeline_free(struct sonde_timeline *t)
 {
     if (!t)
         return;
-    free(t->outermost);
+    release_walk(t);
     free(t->times);
     free(t->bytes);
     free(t->addresses);

@@ -135,8 +135,8 @@ struct snd_lane {
 
 struct snd_assembly;
 
-#define SND_CONSUMERS_MAX 9u  /* of one walk: a model, what is beside it, the summary, the advice */
-#define SND_LEAF_CALLS_MAX 4u /* of those that take leaves */
+#define SND_CONSUMERS_MAX 12u /* of one walk: a model, what is beside it, those that wait */
+#define SND_LEAF_CALLS_MAX 6u /* of those that take leaves */
 
 /* What ranges of one call record, or spans of one name, share: once with and once without FLOPs that an outer range has. */
 struct snd_known_leaf {
