@@ -17,6 +17,7 @@
 #include "export/page/page_template.h"
 #include "model/highlights/advice.h"
 #include "model/kept.h"
+#include "model/ops/ops_wait.h"
 #include "model/summary/summary.h"
 #include "snd_config.h"
 
@@ -96,19 +97,6 @@ struct content {
     bool                         no_source;
 };
 
-/* Makes a model that the page needs, so that the advice is there after the same walk. */
-static enum sonde_status read_advice(struct sonde_trace *trace, struct snd_advisor *advisor,
-                                     struct sonde_error *err)
-{
-    struct sonde_tree *tree;
-    enum sonde_status  st = sonde_tree_new(trace, false, &tree, err);
-
-    if (st != SONDE_OK)
-        return st;
-    sonde_tree_free(tree); /* it is kept */
-    return snd_advisor_finish(advisor, err);
-}
-
 static enum sonde_status put_sections(const struct content *content, const struct sonde_sink *sink,
                                       bool apart, struct sonde_error *err)
 {
@@ -119,6 +107,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
                                    .no_source = content->no_source };
     struct sonde_summary *summary;
     struct snd_advisor   *advisor = NULL;
+    struct snd_ops        ops = { 0 };
     enum sonde_status     st = snd_summary_begin(content->trace, &summary, err);
 
     snd_out_init(&out, sink);
@@ -128,6 +117,8 @@ static enum sonde_status put_sections(const struct content *content, const struc
     if (st ==
         SONDE_OK) /* what views will ask for is there after the first walk that may have others */
         st = snd_advisor_new(content->trace, &advisor, err);
+    if (st == SONDE_OK)
+        st = snd_ops_wait(content->trace, &ops, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_timeline(&page, err);
     if (st == SONDE_OK && !page.failed && (page.content & SND_HAS_COLLECTIVES))
@@ -135,7 +126,10 @@ static enum sonde_status put_sections(const struct content *content, const struc
     if (st == SONDE_OK && !page.failed)
         st = snd_html_memory(&page, err);
     if (st == SONDE_OK && !page.failed)
-        st = read_advice(content->trace, advisor, err);
+        st = snd_ops_finish(content->trace, &ops,
+                            err); /* the advice is there after the same walk */
+    if (st == SONDE_OK && !page.failed)
+        st = snd_advisor_finish(advisor, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_trees(&page, err);
     if (st == SONDE_OK && !page.failed && (page.content & SND_HAS_HEAP))
@@ -154,6 +148,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the report page");
     release(&page);
     snd_advisor_free(advisor);
+    snd_ops_release(&ops);
     snd_kept_end(content->trace);
     sonde_summary_free(summary);
     return snd_out_end(&out, st, err);

@@ -112,10 +112,10 @@ bool snd_memory_show_holders(struct sonde_memory *m)
 static bool merge_holder(struct sonde_memory *m, const struct holder *one)
 {
     const struct sonde_memory_holder *from = &one->shown;
-    bool           by_module = m->groups & SONDE_GROUP_MODULE;
-    struct snd_key key = { from->device, (uint64_t)(uintptr_t)from->name.bytes,
+    bool                              by_module = m->groups & SONDE_GROUP_MODULE;
+    struct snd_key                    key = { from->device, (uint64_t)(uintptr_t)from->name.bytes,
                            by_module ? (uint64_t)(uintptr_t)from->module.bytes : 0 };
-    uint32_t       at;
+    uint32_t                          at;
 
     if (!snd_map_get(&m->by_holder, key, &at)) {
         at = m->holder_count;

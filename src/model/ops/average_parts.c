@@ -87,13 +87,11 @@ static void take_first(struct snd_average_row *row, const struct snd_average_row
     row->has_parent = one->has_parent;
 }
 
-static bool add_row(struct sonde_averages *a, const struct sonde_averages *part,
-                    const struct snd_average_row *one)
+/* Adds a row of `part` to that of the group. False: out of memory. */
+static bool add_to_group(struct sonde_averages *a, const struct sonde_averages *part,
+                         const struct snd_average_row *one, const struct snd_average_group *group)
 {
-    struct snd_average_group group;
-    struct snd_average_row  *row = take_group(a, part, one, &group)
-                                       ? snd_average_group_row(a, &group)
-                                       : NULL;
+    struct snd_average_row *row = snd_average_group_row(a, group);
 
     if (!row)
         return false;
@@ -104,6 +102,14 @@ static bool add_row(struct sonde_averages *a, const struct sonde_averages *part,
     row->total_ns = snd_add(row->total_ns, one->total_ns);
     row->self_ns = snd_add(row->self_ns, one->self_ns);
     return one->more == 0 || snd_average_add_more(a, row, &part->mores[one->more - 1]);
+}
+
+static bool add_row(struct sonde_averages *a, const struct sonde_averages *part,
+                    const struct snd_average_row *one)
+{
+    struct snd_average_group group;
+
+    return take_group(a, part, one, &group) && add_to_group(a, part, one, &group);
 }
 
 static bool join(void *user, void *part_user)
@@ -125,3 +131,24 @@ static bool join(void *user, void *part_user)
 const struct snd_division snd_average_division = {
     .split = split, .join = join, .free_part = free_part, .part_bytes = part_bytes
 };
+
+/* ----------------------------------------------------------- by name, of those by shape */
+
+bool snd_average_sum_names(struct sonde_averages *a, const struct sonde_averages *by_shape,
+                           bool *exact)
+{
+    struct snd_assembly nobodys = { .trace = a->trace }; /* takes note where memory is out */
+    bool                good = snd_average_begin_groups(a);
+
+    a->assembly = &nobodys;
+    a->totals = by_shape->totals;
+    for (uint32_t i = 0; good && i < by_shape->row_count; i++) {
+        const struct snd_average_row *row = &by_shape->rows[i];
+        struct snd_average_group      group = by_shape->group_list[row->group];
+        group.shapes = SONDE_NONE;
+        good = add_to_group(a, by_shape, row, &group);
+    }
+    a->assembly = NULL;
+    *exact = !a->is_inexact;
+    return good;
+}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/data/sort.h"
 #include "base/system/crew.h"
 #include "model/ops/averages.h"
@@ -35,20 +36,26 @@ uint32_t snd_average_add_row(struct sonde_averages *a, const struct snd_average_
 }
 
 /* A double counts by ones up to 2^53, and as many parts as there can be are added. */
-#define WHOLE_MAX ((double)((uint64_t)1 << 53) / SND_CREW_MAX)
+#define WHOLE_MAX ((double)((uint64_t)1 << 53))
+#define PART_MAX (WHOLE_MAX / SND_CREW_MAX)
 
-static bool is_whole(double sum, double added)
+static bool is_whole(double sum, double added, double most)
 {
-    return added >= 0 && sum <= WHOLE_MAX && (double)(uint64_t)added == added;
+    return added >= 0 && sum <= most && (double)(uint64_t)added == added;
 }
 
-/* What parts add must come to the same in any order, or the walk is not divided. */
-static void check_sum(const struct sonde_averages *part, const struct snd_average_more *sum,
+/* Whether sums come to the same in any order: what parts add must, or the walk is not divided. */
+static void check_sum(struct sonde_averages *a, const struct snd_average_more *sum,
                       const struct snd_average_more *added)
 {
-    if (!is_whole(sum->flops, added->flops) || !is_whole(sum->macs, added->macs) ||
-        !is_whole(sum->moved_bytes, added->moved_bytes))
-        snd_assembly_undivide(part->assembly);
+    double most = a->is_part ? PART_MAX : WHOLE_MAX;
+
+    if (is_whole(sum->flops, added->flops, most) && is_whole(sum->macs, added->macs, most) &&
+        is_whole(sum->moved_bytes, added->moved_bytes, most))
+        return;
+    a->is_inexact = true;
+    if (a->is_part)
+        snd_assembly_undivide(a->assembly);
 }
 
 bool snd_average_add_more(struct sonde_averages *a, struct snd_average_row *row,
@@ -74,8 +81,7 @@ bool snd_average_add_more(struct sonde_averages *a, struct snd_average_row *row,
     sum->flops += more->flops;
     sum->macs += more->macs;
     sum->moved_bytes += more->moved_bytes;
-    if (a->is_part)
-        check_sum(a, sum, more);
+    check_sum(a, sum, more);
     return true;
 }
 
@@ -172,4 +178,37 @@ const struct sonde_average *sonde_averages_row(const struct sonde_averages *a, s
         shown->rows[index] = row;
     }
     return shown->rows[index];
+}
+
+/* ---------------------------------------------------- passes of a benchmark */
+
+uint64_t sonde_averages_passes(const struct sonde_averages *averages)
+{
+    uint64_t passes = 0;
+
+    for (size_t i = 0; i < sonde_averages_count(averages); i++) {
+        struct sonde_average  row = sonde_averages_get(averages, i);
+        const struct snd_text name = { row.name.bytes, row.name.length };
+        if (snd_name_judge(name) & SND_NAME_PASS)
+            passes += row.count;
+    }
+    return passes < INT32_MAX ? passes : 0;
+}
+
+struct sonde_average sonde_average_of_pass(const struct sonde_average *row, uint64_t passes)
+{
+    struct sonde_average mean = *row;
+
+    if (passes < 2)
+        return mean;
+    int64_t *const numbers[] = { &mean.total_ns,       &mean.self_ns,       &mean.cpu_bytes,
+                                 &mean.self_cpu_bytes, &mean.device_bytes,  &mean.self_device_bytes,
+                                 &mean.device_ns,      &mean.self_device_ns };
+    for (size_t i = 0; i < SND_COUNT_OF(numbers); i++)
+        *numbers[i] /= (int64_t)passes;
+    mean.count = (row->count + passes / 2) / passes;
+    mean.flops /= (double)passes;
+    mean.macs /= (double)passes;
+    mean.moved_bytes /= (double)passes;
+    return mean;
 }

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "base/count_of.h"
 #include "base/data/map.h"
 #include "base/struct_size.h"
 #include "format/fields.h"
@@ -223,52 +222,76 @@ static bool prepare_claims(struct sonde_averages *a)
     return !has_calls || begin_unclaimed(&a->unclaimed, a->trace->thread_count);
 }
 
-static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
+static enum sonde_status no_memory(struct sonde_error *err)
 {
-    struct snd_assembly assembly;
-    /* A backward range may be of another thread's forward. */
-    bool                    by_time = a->beside || (a->options.groups & SONDE_GROUP_STACK);
+    return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
+}
+
+/* Ready for a walk; `by_time`: it must be one. */
+static enum sonde_status prepare(struct sonde_averages *a, bool *by_time, struct sonde_error *err)
+{
     const struct snd_kinds *kinds;
     enum sonde_status       status = snd_trace_kinds(a->trace, &kinds, err);
 
     if (status != SONDE_OK)
         return status;
     a->tracks_live = kinds->unsized_free;
-    /* Memory may be charged to ranges of other threads. */
-    by_time |= a->trace->thread_count > 1 && kinds->events[SND_EV_ALLOC];
+    /* A backward range may be of another thread's forward; memory may be charged to ranges of other threads. */
+    *by_time = a->beside || (a->options.groups & SONDE_GROUP_STACK) ||
+               (a->trace->thread_count > 1 && kinds->events[SND_EV_ALLOC]);
     if (!snd_average_begin_groups(a) || !prepare_claims(a))
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
-    if (snd_trace_has_works(a->trace))
-        status = snd_torchgpu_begin(&a->gpu, a->trace, err);
+        return no_memory(err);
+    return snd_trace_has_works(a->trace) ? snd_torchgpu_begin(&a->gpu, a->trace, err) : SONDE_OK;
+}
+
+static struct snd_consumer make_consumer(struct sonde_averages *a)
+{
+    struct snd_consumer consumer = { .user = a,
+                                     .flops = a->options.flops,
+                                     .open = on_open,
+                                     .close = on_close,
+                                     .memory = on_memory,
+                                     .other = a->unclaimed.threads ? on_other : NULL,
+                                     .attribute = on_attribute };
+
+    if (a->only_beside)
+        consumer.by_process = a->beside->by_process;
+    if (snd_average_takes_leaves(a)) {
+        consumer.kind = snd_average_kind;
+        consumer.leaf = snd_average_leaf;
+    }
+    if (!a->beside)
+        consumer.division = &snd_average_division;
+    return consumer;
+}
+
+/* What is counted once the walk is over. False: out of memory. */
+static bool count_last(struct sonde_averages *a)
+{
+    if (!a->only_beside)
+        count_rest(a);
+    a->totals.events = a->assembly->stats.walk.events;
+    a->totals.ranges = a->assembly->stats.ranges;
+    a->totals.unmatched_frees = a->live.unmatched;
+    a->totals.uses_gpu = snd_gpus_are_recorded(a->trace);
+    return !a->gpu.devices || snd_average_add_gpu(a);
+}
+
+static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
+{
+    struct snd_assembly assembly;
+    bool                by_time;
+    enum sonde_status   status = prepare(a, &by_time, err);
+
     if (status != SONDE_OK)
         return status;
-    struct snd_consumer consumers[2] = { { .user = a,
-                                           .flops = a->options.flops,
-                                           .open = on_open,
-                                           .close = on_close,
-                                           .memory = on_memory,
-                                           .other = a->unclaimed.threads ? on_other : NULL,
-                                           .attribute = on_attribute } };
-    if (a->only_beside)
-        consumers[0].by_process = a->beside->by_process;
-    if (snd_average_takes_leaves(a)) {
-        consumers[0].kind = snd_average_kind;
-        consumers[0].leaf = snd_average_leaf;
-    }
+    struct snd_consumer consumers[2] = { make_consumer(a) };
     if (a->beside)
         consumers[1] = *a->beside;
-    if (!a->beside)
-        consumers[0].division = &snd_average_division;
     a->assembly = &assembly;
     status = snd_assemble(&assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD, consumers,
                           a->beside ? 2 : 1, err);
-    if (status == SONDE_OK && !a->only_beside)
-        count_rest(a);
-    a->totals.events = assembly.stats.walk.events;
-    a->totals.ranges = assembly.stats.ranges;
-    a->totals.unmatched_frees = a->live.unmatched;
-    a->totals.uses_gpu = snd_gpus_are_recorded(a->trace);
-    if (status == SONDE_OK && a->gpu.devices && !snd_average_add_gpu(a))
+    if (status == SONDE_OK && !count_last(a))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     snd_assembly_release(&assembly);
     a->assembly = NULL;
@@ -291,6 +314,45 @@ static uint64_t options_key(const struct sonde_averages_options *options)
            (unsigned)options->flops;
 }
 
+static enum sonde_status make(struct sonde_trace                  *trace,
+                              const struct sonde_averages_options *options,
+                              struct sonde_averages **out, struct sonde_error *err)
+{
+    struct sonde_averages *a = *out = calloc(1, sizeof *a);
+
+    if (!a)
+        return no_memory(err);
+    a->trace = trace;
+    a->options = *options;
+    if (a->options.stack_depth == 0)
+        a->options.stack_depth = STACK_DEPTH_DEFAULT;
+    if (a->options.stack_depth > SND_STACK_MAX)
+        a->options.stack_depth = SND_STACK_MAX;
+    return SONDE_OK;
+}
+
+/* All ranges are counted. */
+static void complete(struct sonde_averages *a)
+{
+    snd_average_end_groups(a);
+    snd_average_sort(a);
+    a->beside = NULL;
+}
+
+/* Those by name, of rows by name and shape that are kept; NULL: there are none, or their sums would not be exact. */
+static const struct sonde_averages *find_finer(const struct sonde_trace            *trace,
+                                               const struct sonde_averages_options *options)
+{
+    struct sonde_averages_options by_shape = *options;
+
+    if (options->groups != 0)
+        return NULL;
+    by_shape.groups = SONDE_GROUP_SHAPE;
+    const struct sonde_averages *finer = snd_kept_lend(trace, free_averages,
+                                                       options_key(&by_shape));
+    return finer && !finer->is_inexact ? finer : NULL;
+}
+
 enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
                                      const struct sonde_averages_options *options,
                                      struct sonde_averages **out, struct sonde_error *err)
@@ -306,7 +368,21 @@ enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
     *out = snd_kept_lend(trace, free_averages, key);
     if (*out)
         return SONDE_OK;
-    status = snd_averages_beside(trace, &used, NULL, out, err);
+    const struct sonde_averages *finer = find_finer(trace, &used);
+    if (finer) {
+        bool exact = true;
+        status = make(trace, &used, out, err);
+        if (status == SONDE_OK && !snd_average_sum_names(*out, finer, &exact))
+            status = no_memory(err);
+        if (status == SONDE_OK && exact)
+            complete(*out);
+        if (status != SONDE_OK || !exact) {
+            sonde_averages_free(*out);
+            *out = NULL;
+        }
+    }
+    if (status == SONDE_OK && !*out)
+        status = snd_averages_beside(trace, &used, NULL, out, err);
     if (status == SONDE_OK)
         snd_kept_add(trace, free_averages, key, *out);
     return status;
@@ -318,34 +394,85 @@ enum sonde_status snd_averages_beside(struct sonde_trace                  *trace
                                       struct sonde_averages **out, struct sonde_error *err)
 {
     static const struct sonde_averages_options by_name = SONDE_AVERAGES_OPTIONS_INIT;
-    struct sonde_averages_options              used = options ? *options : by_name;
+    const struct sonde_averages_options       *used = options ? options : &by_name;
+    struct sonde_averages                     *a;
 
     if (out)
         *out = NULL;
-    if (used.groups & (SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE))
+    if (used->groups & (SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE))
         return snd_fail(err, SONDE_E_ARGUMENT,
                         "averages cannot be grouped by operator, grid or device: those are groups "
                         "of the view 'kernels'");
-    if (used.stack_depth == 0)
-        used.stack_depth = STACK_DEPTH_DEFAULT;
-    if (used.stack_depth > SND_STACK_MAX)
-        used.stack_depth = SND_STACK_MAX;
-    struct sonde_averages *a = calloc(1, sizeof *a);
-    if (!a)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
-    a->trace = trace;
-    a->options = used;
+    enum sonde_status status = make(trace, used, &a, err);
+    if (status != SONDE_OK)
+        return status;
     a->beside = beside;
     a->only_beside = !out;
-    enum sonde_status status = walk(a, err);
+    status = walk(a, err);
     if (status != SONDE_OK || !out) {
         sonde_averages_free(a);
         return status;
     }
-    snd_average_end_groups(a);
-    snd_average_sort(a);
-    a->beside = NULL;
+    complete(a);
     *out = a;
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------- of a walk that somebody makes */
+
+static void on_begin(void *user, struct snd_assembly *assembly)
+{
+    struct sonde_averages *a = user;
+
+    a->assembly = assembly;
+}
+
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct sonde_averages *a = user;
+
+    (void)assembly;
+    a->is_done = count_last(a);
+    a->assembly = NULL;
+}
+
+enum sonde_status snd_averages_wait(struct sonde_trace                  *trace,
+                                    const struct sonde_averages_options *options,
+                                    struct sonde_averages **out, struct sonde_error *err)
+{
+    bool              by_time;
+    enum sonde_status status = make(trace, options, out, err);
+
+    if (status == SONDE_OK)
+        status = prepare(*out, &by_time, err);
+    if (status != SONDE_OK) {
+        sonde_averages_free(*out);
+        *out = NULL;
+        return status;
+    }
+    struct sonde_averages *a = *out;
+    a->consumer = make_consumer(a);
+    a->consumer.by_time = by_time;
+    a->consumer.begin = on_begin;
+    a->consumer.end = on_end;
+    snd_wait(trace, &a->consumer);
+    return SONDE_OK;
+}
+
+enum sonde_status snd_averages_finish(struct sonde_averages **averages, struct sonde_error *err)
+{
+    struct sonde_averages *a = *averages;
+    enum sonde_status      status = snd_wait_walk(a->trace, a->is_done, err);
+
+    if (status == SONDE_OK && !a->is_done)
+        status = no_memory(err);
+    if (status != SONDE_OK) {
+        sonde_averages_free(a);
+        *averages = NULL;
+        return status;
+    }
+    complete(a);
+    snd_kept_add(a->trace, free_averages, options_key(&a->options), a);
     return SONDE_OK;
 }
 
@@ -353,6 +480,7 @@ void sonde_averages_free(struct sonde_averages *averages)
 {
     if (!averages || snd_kept_return(averages->trace, averages))
         return;
+    snd_wait_end(averages->trace, &averages->consumer);
     release(averages);
     free(averages);
 }
@@ -365,37 +493,4 @@ size_t sonde_averages_count(const struct sonde_averages *averages)
 const struct sonde_averages_totals *sonde_averages_totals(const struct sonde_averages *averages)
 {
     return &averages->totals;
-}
-
-/* ---------------------------------------------------- passes of a benchmark */
-
-uint64_t sonde_averages_passes(const struct sonde_averages *averages)
-{
-    uint64_t passes = 0;
-
-    for (size_t i = 0; i < sonde_averages_count(averages); i++) {
-        struct sonde_average  row = sonde_averages_get(averages, i);
-        const struct snd_text name = { row.name.bytes, row.name.length };
-        if (snd_name_judge(name) & SND_NAME_PASS)
-            passes += row.count;
-    }
-    return passes < INT32_MAX ? passes : 0;
-}
-
-struct sonde_average sonde_average_of_pass(const struct sonde_average *row, uint64_t passes)
-{
-    struct sonde_average mean = *row;
-
-    if (passes < 2)
-        return mean;
-    int64_t *const numbers[] = { &mean.total_ns,       &mean.self_ns,       &mean.cpu_bytes,
-                                 &mean.self_cpu_bytes, &mean.device_bytes,  &mean.self_device_bytes,
-                                 &mean.device_ns,      &mean.self_device_ns };
-    for (size_t i = 0; i < SND_COUNT_OF(numbers); i++)
-        *numbers[i] /= (int64_t)passes;
-    mean.count = (row->count + passes / 2) / passes;
-    mean.flops /= (double)passes;
-    mean.macs /= (double)passes;
-    mean.moved_bytes /= (double)passes;
-    return mean;
 }

@@ -6,7 +6,7 @@
  * average_groups.c  which group a range belongs to, and that group's row
  * average_rows.c    rows as they are kept, and as they are shown
  * average_gpu.c     rows of what GPUs did
- * average_parts.c   those of some threads, made by one of several workers, and added up
+ * average_parts.c   those of some threads, made by one of several workers, and added up; those by name, of those by shape
  *
  * A trace may have a million names: a row holds what every group has, and the rest (memory, FLOPs,
  * what it is grouped by) lies beside it for the rows that have some.
@@ -125,7 +125,10 @@ struct sonde_averages {
     bool                        only_beside; /* nobody else looks at the rows: none are made */
     struct snd_average_kind    *kinds;       /* of leaves */
     uint32_t                    kind_count, kind_room;
-    bool                        is_part; /* of others (average_parts.c) */
+    bool                        is_part;    /* of others (average_parts.c) */
+    bool                        is_inexact; /* sums of FLOPs may differ in another order */
+    bool                        is_done;    /* the walk that they waited for */
+    struct snd_consumer         consumer;   /* of those that wait */
 };
 
 /* A number of the row that stays when rows are sorted. */
@@ -145,6 +148,25 @@ SND_CHECKED enum sonde_status snd_averages_beside(struct sonde_trace            
                                                   const struct snd_consumer           *beside,
                                                   struct sonde_averages              **out,
                                                   struct sonde_error                  *err);
+
+/*
+ * In two parts: they wait at the trace for the next walk (snd_wait()), where operators can wait (ops_wait.h); and are there, which takes a
+ * walk if nobody has made one. An error of the second frees them. Owns: the caller frees *out with sonde_averages_free(); a page of
+ * many views has them lent (model/kept.h).
+ */
+SND_CHECKED enum sonde_status snd_averages_wait(struct sonde_trace                  *trace,
+                                                const struct sonde_averages_options *options,
+                                                struct sonde_averages              **out,
+                                                struct sonde_error                  *err);
+SND_CHECKED enum sonde_status snd_averages_finish(struct sonde_averages **averages,
+                                                  struct sonde_error     *err);
+
+/*
+ * Fills averages by name with the sums of those by name and shape. False: out of memory. Not `exact`: sums of FLOPs are too
+ * large to be the same in any order.
+ */
+bool snd_average_sum_names(struct sonde_averages *a, const struct sonde_averages *by_shape,
+                           bool *exact);
 
 static inline void snd_average_give_up(struct sonde_averages *a)
 {

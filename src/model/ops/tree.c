@@ -14,22 +14,25 @@
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
 #include "model/kept.h"
+#include "model/ops/ops_wait.h"
 #include "read/said/trace_metadata.h"
 
 #define NODES_MAX (1u << 20) /* different paths; what is beyond counts for its parent only */
 #define NO_NODE UINT32_MAX
 
 struct sonde_tree {
-    struct sonde_trace *trace;
-    struct sonde_node  *nodes;
-    uint32_t            count, room;
-    uint32_t           *last_child; /* of each node, while the tree grows */
-    uint32_t            last_room;
-    struct snd_map      children; /* (parent, name) to node */
-    struct snd_arena    arena;    /* names of threads */
-    bool                per_thread;
-    uint32_t           *thread_node; /* of each thread, 0 none yet */
-    struct snd_assembly assembly;
+    struct sonde_trace  *trace;
+    struct sonde_node   *nodes;
+    uint32_t             count, room;
+    uint32_t            *last_child; /* of each node, while the tree grows */
+    uint32_t             last_room;
+    struct snd_map       children; /* (parent, name) to node */
+    struct snd_arena     arena;    /* names of threads */
+    bool                 per_thread;
+    uint32_t            *thread_node; /* of each thread, 0 none yet */
+    struct snd_assembly *assembly;    /* while the walk lasts */
+    struct snd_consumer  consumer;
+    bool                 is_done; /* the walk is */
 };
 
 static uint32_t add_node(struct sonde_tree *t, uint32_t parent, struct sonde_text name)
@@ -38,7 +41,7 @@ static uint32_t add_node(struct sonde_tree *t, uint32_t parent, struct sonde_tex
         return NO_NODE;
     if (!snd_grow(&t->nodes, &t->room, t->count, sizeof *t->nodes) ||
         !snd_grow(&t->last_child, &t->last_room, t->count, sizeof *t->last_child)) {
-        snd_assembly_stop(&t->assembly);
+        snd_assembly_stop(t->assembly);
         return NO_NODE;
     }
     uint32_t node = t->count++;
@@ -67,7 +70,7 @@ static uint32_t find_child(struct sonde_tree *t, uint32_t parent, uint32_t name)
     const struct snd_text *text = &t->trace->names.items[name];
     node = add_node(t, parent, (struct sonde_text){ text->bytes, text->length });
     if (node != NO_NODE && !snd_map_put(&t->children, key, node))
-        snd_assembly_stop(&t->assembly);
+        snd_assembly_stop(t->assembly);
     return node;
 }
 
@@ -90,7 +93,7 @@ static struct sonde_text name_thread(struct sonde_tree *t, const struct snd_lane
     size_t length = text.length;
     sonde_buffer_release(&text);
     if (!copy)
-        snd_assembly_stop(&t->assembly);
+        snd_assembly_stop(t->assembly);
     return copy ? (struct sonde_text){ copy, length } : (struct sonde_text){ "", 0 };
 }
 
@@ -226,6 +229,11 @@ static bool sort_all(struct sonde_tree *t)
     return true;
 }
 
+static void free_tree(void *tree)
+{
+    sonde_tree_free(tree);
+}
+
 /* The root sums its children, so that shares have a whole to be of. */
 static void sum_root(struct sonde_tree *t)
 {
@@ -240,65 +248,114 @@ static void sum_root(struct sonde_tree *t)
     }
 }
 
-static enum sonde_status build(struct sonde_trace *trace, bool per_thread, struct sonde_tree **out,
-                               struct sonde_error *err)
+/* -------------------------------------------------------------------- walk */
+
+static void on_begin(void *user, struct snd_assembly *assembly)
 {
-    *out = NULL;
-    struct sonde_tree *t = calloc(1, sizeof *t);
+    struct sonde_tree *t = user;
+
+    t->assembly = assembly;
+}
+
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct sonde_tree *t = user;
+
+    (void)assembly;
+    t->is_done = true;
+}
+
+static enum sonde_status no_memory(struct sonde_error *err)
+{
+    return snd_fail(err, SONDE_E_NOMEM, "out of memory for the tree");
+}
+
+static enum sonde_status make(struct sonde_trace *trace, bool per_thread, struct sonde_tree **out,
+                              struct sonde_error *err)
+{
+    struct sonde_tree *t = *out = calloc(1, sizeof *t);
+
     if (!t)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the tree");
+        return no_memory(err);
     t->trace = trace;
     t->per_thread = per_thread;
     t->thread_node = calloc((size_t)trace->thread_count + 1, sizeof *t->thread_node);
-    const struct snd_consumer consumer = { .user = t,
-                                           .flops = SONDE_FLOPS_FULL,
-                                           .open = on_open,
-                                           .close = on_close,
-                                           .move = on_open,
-                                           .kind = on_kind,
-                                           .leaf = on_leaf };
-    enum sonde_status         status = SONDE_E_NOMEM;
-    if (t->thread_node && add_node(t, 0, (struct sonde_text){ "", 0 }) == 0) {
-        status = snd_assemble(&t->assembly, trace, SONDE_BY_THREAD, &consumer, 1, err);
-        snd_assembly_release(&t->assembly);
-    } else {
-        snd_fail(err, status, "out of memory for the tree");
-    }
-    if (status == SONDE_OK && !sort_all(t))
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tree");
+    t->consumer = (struct snd_consumer){ .user = t,
+                                         .flops = SONDE_FLOPS_FULL,
+                                         .begin = on_begin,
+                                         .open = on_open,
+                                         .close = on_close,
+                                         .move = on_open,
+                                         .kind = on_kind,
+                                         .leaf = on_leaf,
+                                         .end = on_end };
+    if (t->thread_node && snd_grow(&t->nodes, &t->room, 0, sizeof *t->nodes) &&
+        snd_grow(&t->last_child, &t->last_room, 0, sizeof *t->last_child) &&
+        add_node(t, 0, (struct sonde_text){ "", 0 }) == 0)
+        return SONDE_OK;
+    sonde_tree_free(t);
+    *out = NULL;
+    return no_memory(err);
+}
+
+/* All ranges are in it. An error frees it. */
+static enum sonde_status complete(struct sonde_tree **tree, enum sonde_status status,
+                                  struct sonde_error *err)
+{
+    struct sonde_tree *t = *tree;
+
+    t->assembly = NULL;
+    if (status == SONDE_OK && (!t->is_done || !sort_all(t)))
+        status = no_memory(err);
     if (status != SONDE_OK) {
         sonde_tree_free(t);
+        *tree = NULL;
         return status;
     }
     sum_root(t);
     free(t->last_child);
     free(t->thread_node);
     t->last_child = t->thread_node = NULL;
-    *out = t;
+    snd_kept_add(t->trace, free_tree, t->per_thread, t);
     return SONDE_OK;
-}
-
-static void free_tree(void *tree)
-{
-    sonde_tree_free(tree);
 }
 
 enum sonde_status sonde_tree_new(struct sonde_trace *trace, bool per_thread,
                                  struct sonde_tree **out, struct sonde_error *err)
 {
+    struct snd_assembly assembly;
+
     *out = snd_kept_lend(trace, free_tree, per_thread);
     if (*out)
         return SONDE_OK;
-    enum sonde_status status = build(trace, per_thread, out, err);
+    enum sonde_status status = make(trace, per_thread, out, err);
+    if (status != SONDE_OK)
+        return status;
+    status = snd_assemble(&assembly, trace, SONDE_BY_THREAD, &(*out)->consumer, 1, err);
+    snd_assembly_release(&assembly);
+    return complete(out, status, err);
+}
+
+enum sonde_status snd_tree_wait(struct sonde_trace *trace, struct sonde_tree **out,
+                                struct sonde_error *err)
+{
+    enum sonde_status status = make(trace, false, out, err);
+
     if (status == SONDE_OK)
-        snd_kept_add(trace, free_tree, per_thread, *out);
+        snd_wait(trace, &(*out)->consumer);
     return status;
+}
+
+enum sonde_status snd_tree_finish(struct sonde_tree **tree, struct sonde_error *err)
+{
+    return complete(tree, snd_wait_walk((*tree)->trace, (*tree)->is_done, err), err);
 }
 
 void sonde_tree_free(struct sonde_tree *t)
 {
     if (!t || snd_kept_return(t->trace, t))
         return;
+    snd_wait_end(t->trace, &t->consumer);
     free(t->nodes);
     free(t->last_child);
     free(t->thread_node);
