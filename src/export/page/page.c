@@ -116,13 +116,12 @@ static void write_id(struct snd_html *page, enum snd_html_what what, uint32_t pr
     }
 }
 
-uint32_t snd_html_id(struct snd_html *page, enum snd_html_what what, uint32_t process, uint32_t id)
+static uint32_t number_id(struct snd_html *page, enum snd_html_what what, uint32_t process,
+                          uint32_t id)
 {
     struct snd_key key = { what, process, id };
     uint32_t       number;
 
-    if (id == 0)
-        return 0;
     if (snd_map_get(&page->numbers, key, &number))
         return number;
     snd_buf_clear(&page->text);
@@ -131,4 +130,16 @@ uint32_t snd_html_id(struct snd_html *page, enum snd_html_what what, uint32_t pr
     if (page->text.failed || !snd_map_put(&page->numbers, key, number))
         page->failed = true;
     return number;
+}
+
+/* Most ranges are of few operators. */
+uint32_t snd_html_id(struct snd_html *page, enum snd_html_what what, uint32_t process, uint32_t id)
+{
+    struct snd_html_recent *recent = &page->recent[(id * 4 + what) % SND_HTML_RECENT];
+
+    if (id == 0)
+        return 0;
+    if (recent->id != id || recent->what != what || recent->process != process)
+        *recent = (struct snd_html_recent){ what, process, id, number_id(page, what, process, id) };
+    return recent->number;
 }

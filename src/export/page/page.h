@@ -57,6 +57,12 @@ struct snd_html_held {
     bool     is_held;
 };
 
+/* What an id is numbered, of those that were met lately; all 0: none. */
+#define SND_HTML_RECENT 256u
+struct snd_html_recent {
+    uint32_t what, process, id, number;
+};
+
 /* Runs that the page compares: of A, then of B. */
 struct snd_html_sides {
     struct sonde_trace *const *traces;
@@ -69,7 +75,8 @@ struct snd_html {
     struct snd_out              *out;       /* of sections */
     bool                         no_source; /* leave the text of source files out */
     struct sonde_buffer          text;
-    struct snd_map               numbers;        /* (what, process, id) to a number of texts */
+    struct snd_map               numbers; /* (what, process, id) to a number of texts */
+    struct snd_html_recent       recent[SND_HTML_RECENT];
     struct snd_texts             texts;          /* what entries name by number */
     uint32_t                    *by_name;        /* by number in trace->names: plus one, in texts */
     int64_t                     *last_ns;        /* by thread: end of its latest range */

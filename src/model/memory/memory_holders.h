@@ -86,6 +86,8 @@ struct sonde_memory {
     uint32_t            point_count, point_room;
     uint32_t            free_live; /* plus one: a list through next_free */
     struct snd_map      by_device, by_holder, by_address;
+    struct snd_key      latest_key; /* of by_device, and what it is there, plus one; 0: none yet */
+    uint32_t            latest;
     uint32_t            moment_count; /* of all devices */
     bool                has_moments;
     bool                second;   /* walk */

@@ -30,8 +30,15 @@ static struct device *find_device(struct sonde_memory *m, uint32_t process, uint
     uint32_t       owner = SND_DEVICE_TYPE(device) == 0 ? SONDE_NONE : process;
     struct snd_key key = { device, owner, 0 };
 
-    if (snd_map_get(&m->by_device, key, index))
+    if (m->latest != 0 && m->latest_key.a == key.a && m->latest_key.b == key.b) {
+        *index = m->latest - 1;
         return &m->devices[*index];
+    }
+    if (snd_map_get(&m->by_device, key, index)) {
+        m->latest_key = key;
+        m->latest = *index + 1;
+        return &m->devices[*index];
+    }
     /* A file still being written may show the second walk what the first did not see. */
     if (m->device_count >= DEVICES_MAX || m->second)
         return NULL;

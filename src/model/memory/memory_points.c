@@ -13,12 +13,13 @@
 
 void snd_memory_keep_moment(struct sonde_memory *m, struct device *d, int64_t ns)
 {
+    m->has_moments = m->has_moments && m->moment_count++ < MOMENTS_MAX;
     if (!m->has_moments)
         return;
-    m->has_moments = m->moment_count++ < MOMENTS_MAX &&
-                     snd_grow(&d->moments, &d->moment_room, d->moment_count, sizeof *d->moments);
-    if (m->has_moments)
+    if (snd_grow(&d->moments, &d->moment_room, d->moment_count, sizeof *d->moments))
         d->moments[d->moment_count++] = (struct moment){ ns, d->now_bytes };
+    else
+        snd_assembly_stop(m->assembly);
 }
 
 void snd_memory_note_bucket(struct device *d, int64_t ns, int64_t bytes)

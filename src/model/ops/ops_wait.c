@@ -4,23 +4,24 @@
 #include "model/ops/averages.h"
 #include "read/walk/kinds.h"
 
-/*
- * Nodes of a tree are in the order in which ranges are met, and averages charge a thread's memory to ranges of others: of one thread, any
- * walk will do.
- */
-static bool is_of_one_thread(const struct sonde_trace *trace)
+/* Nodes of a tree are in the order in which ranges are met: of one thread, any walk will do. */
+static bool can_tree_wait(const struct sonde_trace *trace)
 {
     return trace->thread_count == 1;
 }
 
-/* Frees without a size, and what GPUs did, are added to ranges by averages: others on the same walk would count them too. */
-static enum sonde_status changes_ranges(struct sonde_trace *trace, bool *changes,
-                                        struct sonde_error *err)
+/*
+ * Averages of several threads are by time where there is memory, and else among all processors. They follow what GPUs did in fields of a range
+ * that are other models' as well.
+ */
+static enum sonde_status can_averages_wait(struct sonde_trace *trace, bool *can,
+                                           struct sonde_error *err)
 {
     const struct snd_kinds *kinds;
     enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
 
-    *changes = status != SONDE_OK || kinds->unsized_free || snd_trace_has_works(trace);
+    *can = status == SONDE_OK && !snd_trace_has_works(trace) &&
+           (trace->thread_count == 1 || kinds->events[SND_EV_ALLOC]);
     return status;
 }
 
@@ -39,15 +40,14 @@ enum sonde_status snd_ops_wait(struct sonde_trace *trace, struct snd_ops *ops,
                                struct sonde_error *err)
 {
     const struct sonde_averages_options options = choose_groups(trace);
-    bool                                changes;
+    bool                                can;
 
     *ops = (struct snd_ops){ 0 };
-    if (!is_of_one_thread(trace))
-        return SONDE_OK;
-    enum sonde_status status = snd_tree_wait(trace, &ops->tree, err);
-    if (status == SONDE_OK)
-        status = changes_ranges(trace, &changes, err);
-    if (status == SONDE_OK && !changes)
+    enum sonde_status status = can_averages_wait(trace, &can, err);
+    if (status == SONDE_OK && can_tree_wait(trace))
+        status = snd_tree_wait(trace, &ops->tree,
+                               err); /* before averages: both keep something in a range */
+    if (status == SONDE_OK && can)
         status = snd_averages_wait(trace, &options, &ops->averages, err);
     return status;
 }

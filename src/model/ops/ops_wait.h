@@ -8,8 +8,7 @@
  *     snd_ops_finish(trace, &ops, err);        sonde_tree_new() and sonde_averages_new() have them lent from now on
  *     snd_ops_release(&ops);
  *
- * Where the order of threads matters, or averages put a range's memory right that others show as it was told, they do not wait: they
- * make walks of their own when they are asked for. Averages are by name and shape, if there are shapes: sonde_averages_new() makes those by
+ * Where it matters in which order threads are walked, they do not wait, but make walks of their own when they are asked for. Averages are by name and shape, if there are shapes: sonde_averages_new() makes those by
  * name of their sums.
  *
  * Layer: model. Threads: as the trace.

@@ -20,6 +20,13 @@
 #define NODES_MAX (1u << 20) /* different paths; what is beyond counts for its parent only */
 #define NO_NODE UINT32_MAX
 
+#define RECENT 64u
+
+/* A child of a node; all 0: none, as the root is nobody's. */
+struct recent {
+    uint32_t parent, name, node;
+};
+
 struct sonde_tree {
     struct sonde_trace  *trace;
     struct sonde_node   *nodes;
@@ -27,7 +34,8 @@ struct sonde_tree {
     uint32_t            *last_child; /* of each node, while the tree grows */
     uint32_t             last_room;
     struct snd_map       children; /* (parent, name) to node */
-    struct snd_arena     arena;    /* names of threads */
+    struct recent        recent[RECENT];
+    struct snd_arena     arena; /* names of threads */
     bool                 per_thread;
     uint32_t            *thread_node; /* of each thread, 0 none yet */
     struct snd_assembly *assembly;    /* while the walk lasts */
@@ -58,13 +66,17 @@ static uint32_t add_node(struct sonde_tree *t, uint32_t parent, struct sonde_tex
     return node;
 }
 
-static uint32_t find_child(struct sonde_tree *t, uint32_t parent, uint32_t name)
+/* Where a child that was met lately is remembered. */
+static inline struct recent *recent_of(struct sonde_tree *t, uint32_t parent, uint32_t name)
+{
+    return &t->recent[(parent * 31 + name) % RECENT];
+}
+
+static uint32_t look_up(struct sonde_tree *t, uint32_t parent, uint32_t name)
 {
     struct snd_key key = { parent, name, 0 };
     uint32_t       node;
 
-    if (parent == NO_NODE)
-        return NO_NODE;
     if (snd_map_get(&t->children, key, &node))
         return node;
     const struct snd_text *text = &t->trace->names.items[name];
@@ -72,6 +84,16 @@ static uint32_t find_child(struct sonde_tree *t, uint32_t parent, uint32_t name)
     if (node != NO_NODE && !snd_map_put(&t->children, key, node))
         snd_assembly_stop(t->assembly);
     return node;
+}
+
+static inline uint32_t find_child(struct sonde_tree *t, uint32_t parent, uint32_t name)
+{
+    if (parent == NO_NODE)
+        return NO_NODE;
+    struct recent *recent = recent_of(t, parent, name);
+    if (recent->node == 0 || recent->parent != parent || recent->name != name)
+        *recent = (struct recent){ parent, name, look_up(t, parent, name) };
+    return recent->node;
 }
 
 /* "main" or "thread 4242"; of a job, "rank 3 on HOST, main". */
@@ -127,7 +149,7 @@ static void add_waiting(struct sonde_tree *t, const struct snd_lane *lane,
         return;
     t->nodes[r->node].count++;
     t->nodes[r->node].waiting_ns = snd_add(t->nodes[r->node].waiting_ns, r->total_ns);
-    t->nodes[r->node].cpu_bytes = snd_add(t->nodes[r->node].cpu_bytes, r->cpu_bytes);
+    t->nodes[r->node].cpu_bytes = snd_add(t->nodes[r->node].cpu_bytes, r->told_cpu_bytes);
 }
 
 /* Adds a range to a node; NO_NODE: there is none for it. */
@@ -138,7 +160,7 @@ static void add_range(struct sonde_tree *t, uint32_t number, const struct snd_ra
     struct sonde_node *node = &t->nodes[number];
     node->count++;
     node->total_ns = snd_add(node->total_ns, r->total_ns);
-    node->cpu_bytes = snd_add(node->cpu_bytes, r->cpu_bytes);
+    node->cpu_bytes = snd_add(node->cpu_bytes, r->told_cpu_bytes);
     node->flops += r->flops + r->child_flops;
     node->device_ns = snd_add(node->device_ns, r->device_ns);
 }

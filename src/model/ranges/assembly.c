@@ -66,14 +66,30 @@ static void pass_children(struct snd_range *up, const struct snd_range *r)
         up->own_device_ns = snd_add(up->own_device_ns, r->own_device_ns);
 }
 
+/* Memory of a range. */
+struct taken {
+    int64_t cpu, told_cpu, device;
+};
+
+static inline struct taken taken_in(const struct snd_range *r)
+{
+    return (struct taken){ r->cpu_bytes, r->told_cpu_bytes, r->device_bytes };
+}
+
+static inline void add_taken(struct snd_range *r, struct taken taken)
+{
+    r->cpu_bytes = snd_add(r->cpu_bytes, taken.cpu);
+    r->told_cpu_bytes = snd_add(r->told_cpu_bytes, taken.told_cpu);
+    r->device_bytes = snd_add(r->device_bytes, taken.device);
+}
+
 /* Hands a range over that is no longer open. `own`: memory that no inner open range has counted. */
 static inline void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_open_range *r,
-                          struct snd_open_range *parent, int64_t own_cpu, int64_t own_device)
+                          struct snd_open_range *parent, struct taken own)
 {
     if (parent) {
         struct snd_range *up = &parent->range;
-        up->cpu_bytes = snd_add(up->cpu_bytes, own_cpu);
-        up->device_bytes = snd_add(up->device_bytes, own_device);
+        add_taken(up, own);
         if (r->range.hidden || r->range.is_async) {
             pass_children(up, &r->range);
             up->children += r->range.is_async ? r->range.children : 0;
@@ -123,7 +139,7 @@ static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64
     leave_named(a, lane, &r->range);
     r->range.total_ns = snd_sub(ns, r->range.start_ns);
     r->range.unfinished = unfinished;
-    finish(a, lane, r, snd_parent_at(lane, lane->depth), r->range.cpu_bytes, r->range.device_bytes);
+    finish(a, lane, r, snd_parent_at(lane, lane->depth), taken_in(&r->range));
 }
 
 /* Closes the range at `place` while those inside it stay open. */
@@ -132,7 +148,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
 {
     snd_lane_settle(a, lane);
     struct snd_open_range closing = lane->open[place];
-    int64_t own_cpu = closing.range.cpu_bytes, own_device = closing.range.device_bytes;
+    struct taken          own = taken_in(&closing.range);
 
     forget_key(a, lane, &closing.range);
     snd_range_judge(a, lane, &closing.range);
@@ -140,11 +156,8 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
     closing.range.total_ns = snd_sub(ns, closing.range.start_ns);
     closing.range.is_async |= is_async;
     /* Memory is by time: what the inner ones took until now was taken in this one as well. */
-    for (uint32_t i = place + 1; i < lane->depth; i++) {
-        closing.range.cpu_bytes = snd_add(closing.range.cpu_bytes, lane->open[i].range.cpu_bytes);
-        closing.range.device_bytes = snd_add(closing.range.device_bytes,
-                                             lane->open[i].range.device_bytes);
-    }
+    for (uint32_t i = place + 1; i < lane->depth; i++)
+        add_taken(&closing.range, taken_in(&lane->open[i].range));
     memmove(&lane->open[place], &lane->open[place + 1],
             (lane->depth - place - 1) * sizeof *lane->open);
     lane->depth--;
@@ -161,7 +174,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
         if (c->move)
             c->move(c->user, lane, &lane->open[inner], parent);
     }
-    finish(a, lane, &closing, parent, own_cpu, own_device);
+    finish(a, lane, &closing, parent, own);
 }
 
 static void on_end(void *user, uint32_t thread, int64_t ns)
@@ -243,9 +256,10 @@ static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t 
     struct snd_open_range *r = snd_parent_at(lane, lane->depth);
 
     if (r) {
-        int64_t *sum = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0 ? &r->range.cpu_bytes
-                                                               : &r->range.device_bytes;
-        *sum = snd_add(*sum, snd_net_bytes(words));
+        bool    is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
+        int64_t bytes = snd_net_bytes(words);
+        add_taken(&r->range,
+                  (struct taken){ is_cpu ? bytes : 0, is_cpu ? bytes : 0, is_cpu ? 0 : bytes });
     }
     SND_EACH_CONSUMER(a, c)
     if (c->memory)

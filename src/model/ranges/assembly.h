@@ -52,10 +52,11 @@ struct snd_range {
     int64_t  child_ns;                            /* direct children's total */
     int64_t  cpu_bytes, device_bytes;             /* net, children included */
     int64_t  child_cpu_bytes, child_device_bytes; /* of the direct children */
-    int64_t  device_ns;     /* GPU time of work that it launched, descendants included */
-    int64_t  own_device_ns; /* of that, launched by itself or by API calls directly inside it */
-    uint64_t api;           /* API attribute of a GPU API call; 0: not an API call */
-    int64_t  launched_ns;   /* as torch counts: work given to it ... */
+    int64_t  told_cpu_bytes; /* cpu_bytes as events tell them, whatever a consumer has put right */
+    int64_t  device_ns;      /* GPU time of work that it launched, descendants included */
+    int64_t  own_device_ns;  /* of that, launched by itself or by API calls directly inside it */
+    uint64_t api;            /* API attribute of a GPU API call; 0: not an API call */
+    int64_t  launched_ns;    /* as torch counts: work given to it ... */
     int64_t  launched_inside_ns; /* ... and to ranges in it. The consumer's: torch_gpu.h */
     double   flops, child_flops; /* its own; of everything inside */
     double   macs, moved_bytes;  /* its own, by formula or as marked */
