@@ -186,7 +186,7 @@ uint64_t sonde_averages_passes(const struct sonde_averages *averages)
 {
     uint64_t passes = 0;
 
-    for (size_t i = 0; i < sonde_averages_count(averages); i++) {
+    for (size_t i = 0; i < averages->row_count; i++) {
         struct sonde_average  row = sonde_averages_get(averages, i);
         const struct snd_text name = { row.name.bytes, row.name.length };
         if (snd_name_judge(name) & SND_NAME_PASS)
