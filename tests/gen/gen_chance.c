@@ -176,8 +176,8 @@ static void add_attribute(struct chance *c, uint32_t t)
         uint8_t  key;
         uint64_t value;
     } attributes[] = {
-        { SND_ATTR_FLOPS, draw_size(c) * 1000 },
-        { SND_ATTR_MACS, draw_size(c) * 500 },
+        { SND_ATTR_FLOPS, draw_size(c) * (c->draws.small ? 1 : 1000) },
+        { SND_ATTR_MACS, draw_size(c) * (c->draws.small ? 1 : 500) },
         { SND_ATTR_BYTES, draw_size(c) },
         { SND_ATTR_STACK, c->stacks[draw(c, STACKS)] },
         { SND_ATTR_STACK, c->stacks[draw(c, STACKS)] },
@@ -350,7 +350,7 @@ static void write_program(const char *path, const struct synth_options *options,
 {
     static const char *const names[THREADS] = { "main", "pt_autograd_0", "worker" };
     struct chance            c = { .s = synth_new(path, options),
-                                   .draws = { .seed = n * 0x9e3779b97f4a7c15u } };
+                                   .draws = DRAWS_OF(n) };
 
     for (uint32_t t = 0; t < THREADS; t++)
         c.threads[t] = synth_thread(c.s, names[t], 0);

@@ -342,7 +342,7 @@ static void add_heap(struct said *c)
 
 void make_said(const char *path, uint64_t n)
 {
-    struct said c = { .s = synth_new(path, NULL), .draws = { .seed = n * 0x9e3779b97f4a7c15u } };
+    struct said c = { .s = synth_new(path, NULL), .draws = DRAWS_OF(n) };
 
     c.thread = synth_thread(c.s, "main", 0);
     c.now = 1000;

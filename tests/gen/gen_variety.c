@@ -362,7 +362,7 @@ static void add_heap(struct variety *v)
 
 void make_variety(const char *path, uint64_t n)
 {
-    struct variety v = { .s = synth_new(path, NULL), .draws = { .seed = n * 0x9e3779b97f4a7c15u } };
+    struct variety v = { .s = synth_new(path, NULL), .draws = DRAWS_OF(n) };
 
     v.threads[0] = synth_thread_of(v.s, "python", 4242, 0);
     v.threads[1] = synth_thread_of(v.s, "pt_autograd_0", 4243, 0);

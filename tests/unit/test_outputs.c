@@ -8,6 +8,7 @@
  * To see what differs: gen CASE t.sonde N and the command, with both builds.
  */
 #include <ftw.h>
+#include <math.h>
 #include <stdbool.h>
 
 #include "base/count_of.h"
@@ -47,6 +48,8 @@ static const struct {
     { "gpu_idle", 0, 0 },     { "gpu_memory", 0, 0 },     { "gpu_lost", 0, 0 },
     { "gpu_overlap", 0, 0 },  { "advice", 63, 64 },       { "heap", 1, 2 },
     { "asked", 0, 1 },        { "variety", 1, 16 },       { "said", 1, 24 },
+    { "chance", 101, 108 },   { "chance_job", 34, 35 },   { "variety", 101, 108 },
+    { "said", 101, 112 },
 };
 
 struct output {
@@ -143,6 +146,66 @@ static void try_view(struct sonde_trace *trace, const struct sonde_view_info *vi
     options.gil = strcmp(view->name, "samples") == 0 || strcmp(view->name, "functions") == 0;
     options.at_ns = strcmp(view->name, "heap") == 0 ? 1500 : 0;
     try_report(trace, &options, 12);
+}
+
+/* Grouped by each thing that it can be grouped by, alone. */
+static void try_groups(struct sonde_trace *trace, const struct sonde_view_info *view)
+{
+    uint32_t          digest = 0;
+    enum sonde_status status = SONDE_OK;
+    struct sonde_sink sink = { add, &digest };
+
+    for (unsigned group = 1; group <= view->groups && status == SONDE_OK; group <<= 1) {
+        struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+        options.view = view->name;
+        options.groups = view->groups & group;
+        options.format = SONDE_REPORT_JSON;
+        status = sonde_report(trace, &options, &sink, NULL);
+    }
+    if (view->groups)
+        note("report", view->name, 13, status, digest);
+}
+
+/* Sorted by each column: those of the view are in the message about one that it has not. */
+static void try_sorts(struct sonde_trace *trace, const struct sonde_view_info *view)
+{
+    static const char           before[] = "; keys: ";
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_error          err = { 0 };
+    uint32_t                    digest = 0;
+    struct sonde_sink           sink = { add, &digest };
+
+    options.view = view->name;
+    options.sort = "of no view";
+    enum sonde_status status = sonde_report(trace, &options, &sink, &err);
+    char             *rest = strstr(err.message, before);
+    if (status != SONDE_E_ARGUMENT || !rest)
+        return;
+    add(&digest, err.message, strlen(err.message));
+    rest += sizeof before - 1;
+    while ((options.sort = strtok_r(NULL, ", ", &rest)) != NULL) {
+        status = sonde_report(trace, &options, &sink, NULL);
+        add(&digest, &status, sizeof status);
+    }
+    note("report", view->name, 14, SONDE_OK, digest);
+}
+
+/* What the trace has, and why it has nothing of the rest. */
+static void try_contents(struct sonde_trace *trace)
+{
+    const struct sonde_view_info *view;
+    const char                   *views[SONDE_CONTENT_VIEWS];
+    uint32_t                      digest = 0;
+
+    size_t count = sonde_views_with_content(trace, views, SONDE_CONTENT_VIEWS);
+    for (size_t i = 0; i < count; i++)
+        add(&digest, views[i], strlen(views[i]) + 1);
+    add(&digest, sonde_default_view(trace), strlen(sonde_default_view(trace)));
+    for (size_t i = 0; (view = sonde_view_info(i)) != NULL; i++) {
+        const char *absence = sonde_view_absence(trace, view->name);
+        add(&digest, absence ? absence : "", absence ? strlen(absence) + 1 : 1);
+    }
+    note("trace", "contents", 0, SONDE_OK, digest);
 }
 
 static void try_parts(struct sonde_trace *trace)
@@ -246,14 +309,28 @@ static void try_folder(struct sonde_trace *trace, const char *format, int form)
 /* Plain, and with each option that some format takes; the others say so. */
 static void try_export(struct sonde_trace *trace, const char *format)
 {
-    for (int form = 0; form < 5; form++) {
+    static const char *const           left_out[] = { "cpu_op", "gpu_memcpy", NULL };
+    static const char *const           metadata[] = { "mine", "[1]", NULL };
+    static const enum sonde_heap_bytes heaps[10] = { [1] = SONDE_HEAP_LEAKED,
+                                                     [5] = SONDE_HEAP_PEAK,
+                                                     [6] = SONDE_HEAP_ALLOCATED };
+    const int                          forms = strcmp(format, "chrome") == 0 ? 10 : 8;
+
+    for (int form = 0; form < forms; form++) {
         struct sonde_export_options options = SONDE_EXPORT_OPTIONS_INIT;
         struct sonde_buffer         data = { 0 };
         struct sonde_sink           sink = sonde_sink_buffer(&data);
-        options.heap = form == 1 ? SONDE_HEAP_LEAKED : SONDE_HEAP_AUTO;
+        options.heap = heaps[form];
         options.gil = form == 2;
         options.off_cpu = form == 3;
         options.levels = form == 4 ? SONDE_LEVEL_LAYER | SONDE_LEVEL_OP : 0;
+        options.counter = form == 7 ? "all" : NULL;
+        if (form == 8) {
+            options.left_out = left_out;
+            options.metadata = metadata;
+            options.name = "a trace";
+        }
+        options.gzip = form == 9;
         enum sonde_status status = sonde_export(trace, format, &options, &sink, NULL);
         if (form == 0 || status != SONDE_E_ARGUMENT)
             note("export", format, form, status, digest_of(&data));
@@ -466,6 +543,34 @@ static void try_packed(const char *file)
     note("packed", "chrome", 0, status, digests[1]);
 }
 
+/* The same comparison as columns, sorted, cut off; of how many rows each condition holds; how closely it is known. */
+static void try_conditions(struct sonde_trace *const *traces, struct sonde_diff_options *diff)
+{
+    static const char *const conditions[] = { "time>0%",     "time<0%",   "step>1%",
+                                              "memory>1%",   "memory<1%", "count>0%,time>1%",
+                                              "count<-100%", "flops>1%",  "of nothing>1%" };
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    uint32_t                    digest = 0;
+    struct sonde_sink           sink = { add, &digest };
+    size_t                      failed = 0;
+    double                      margin = 0;
+
+    diff->least_percent = 0;
+    options.format = SONDE_REPORT_COLUMNS;
+    options.rows = 2;
+    for (size_t i = 0; i < SND_COUNT_OF(conditions); i++) {
+        diff->fail_if = conditions[i];
+        enum sonde_status status = sonde_diff(traces, 2, 1, diff, &options, &sink, &failed, NULL);
+        add(&digest, &status, sizeof status);
+        add(&digest, &failed, sizeof failed);
+    }
+    diff->fail_if = NULL;
+    enum sonde_status status = sonde_diff_margin(traces, 2, 1, diff, &margin, NULL);
+    if (status == SONDE_OK && margin < 1e9)
+        add(&digest, &(int64_t){ llround(1000 * margin) }, sizeof(int64_t));
+    note("diff", diff->by, 1, status, digest);
+}
+
 /* With the trace before it, as two runs of A and one of B. */
 static void try_diff(struct sonde_trace *trace, struct sonde_trace *before)
 {
@@ -483,6 +588,8 @@ static void try_diff(struct sonde_trace *trace, struct sonde_trace *before)
         options.format = i % 2 ? SONDE_REPORT_JSON : SONDE_REPORT_TEXT;
         enum sonde_status status = sonde_diff(traces, 2, 1, &diff, &options, &sink, &failed, NULL);
         note("diff", source, 0, status, digest + (uint32_t)failed);
+        if (status == SONDE_OK)
+            try_conditions(traces, &diff);
     }
 }
 
@@ -501,6 +608,12 @@ static void try_trace(const char *name, uint32_t n, struct sonde_trace **before)
     struct sonde_trace *trace = scratch_open(scratch_path(file));
     for (size_t i = 0; (view = sonde_view_info(i)) != NULL; i++)
         try_view(trace, view);
+    try_contents(trace);
+    for (size_t i = 0; (view = sonde_view_info(i)) != NULL; i++) {
+        try_groups(trace, view);
+        if (found.trace_count % 4 == 0)
+            try_sorts(trace, view);
+    }
     try_parts(trace);
     try_exports(trace);
     try_folder(trace, "chrome", 20);
