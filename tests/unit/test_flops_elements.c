@@ -12,6 +12,13 @@ static const struct flops_row elements[] = {
     { "aten::add", "0,6;6;#", "", 0, 0, 0 },
     { "aten::add", "6;4,6,6;#", "", 0, 144, 144 },
     { "aten::where", "4,6;4,6;6", "", 0, 0, 24 },
+    /* a name of its own that ends as one in place: none without its end is another */
+    { "aten::__and__", "4,6;4,6", "", 0, 24, 24 },
+    { "aten::__or__", "4,6;6", "", 0, 24, 24 },
+    { "aten::__xor__", "4,6;#", "", 0, 24, 24 },
+    { "aten::__lshift__", "4,6;#", "", 0, 24, 24 },
+    { "aten::__rshift__", "4,6;#", "", 0, 24, 24 },
+    { "aten::index_put_", "4,6;(3);3,6;#", "", 0, 0, 18 },
     { "aten::_foreach_add_", "(4,6;3);(4,6;3);#", "", 0, 27, 27 },
     { "aten::relu", "4,10", "", 0, 40, 40 },
     { "aten::silu_backward", "4,10;4,10", "", 0, 360, 40 },

@@ -8,6 +8,8 @@
 #define NAMES 350000u /* a thread: over a million in all */
 #define LIMIT ((uint64_t)1 << 20)
 
+static char known[] = "in the tables before they are full";
+
 static void make_name(char *name, size_t size, unsigned thread, unsigned i)
 {
     /* Every seventh is longer than one event holds. */
@@ -24,8 +26,10 @@ static void *work(void *argument)
     for (unsigned i = 0; i < NAMES; i++) {
         make_name(name, sizeof name, thread, i);
         sonde_begin(name);
-        if (i % 100 == 0)
+        if (i % 100 == 0) {
             sonde_mark(name);
+            sonde_mark(known);
+        }
         {
             SONDE_RANGE("the same each time");
         }
@@ -37,7 +41,7 @@ static void *work(void *argument)
 struct seen {
     struct sonde_trace *trace;
     unsigned            next[THREADS]; /* number that the next range of the thread must have */
-    uint64_t            named, same;
+    uint64_t            named, same, known;
 };
 
 static bool on_event(const struct sonde_event *event, void *user)
@@ -53,6 +57,10 @@ static bool on_event(const struct sonde_event *event, void *user)
     snprintf(text, sizeof text, "%.*s", (int)name.length, name.bytes);
     if (strcmp(text, "the same each time") == 0) {
         seen->same++;
+        return true;
+    }
+    if (strcmp(text, known) == 0) {
+        seen->known++;
         return true;
     }
     assert_int_equal(sscanf(text, "%u/%u", &thread, &i), 2);
@@ -108,10 +116,12 @@ static void the_last_events_have_their_names(void **state)
     assert_true(whole >= 1); /* the thread that ended last, at least, is there to its end */
     assert_true(seen.named > 1000);
     assert_true(seen.same > 1000);
+    assert_true(seen.known > 10);
     if (sonde_pack(from, recorded_path("packed.sonde"), 0, NULL) == SONDE_OK) {
         struct seen packed = look("packed.sonde");
         assert_int_equal(packed.named, seen.named);
         assert_int_equal(packed.same, seen.same);
+        assert_int_equal(packed.known, seen.known);
     }
 }
 
