@@ -3,6 +3,7 @@
 
 Left alone are comments, strings, preprocessor lines, assertions, the sizes of arrays, what frees or locks (the tests that see
 those are the sanitizers'), and what happens when memory is out (tests/unit/test_nomem.c fails each allocation in turn).
+Nor is `<` made `<=` where the lesser or greater of two is taken, or how much one is above the other: it is the same.
 """
 import collections
 import re
@@ -74,6 +75,37 @@ def heads_freeing(code, at):
     return lines[0].lstrip().startswith("for (") and len(lines) > 1 and NOT_SEEN.match(lines[1].lstrip()) is not None
 
 
+CAST = r"\((?:const )?(?:struct )?\w+(?: \*)?\)(?=[\w(*])"
+
+
+def operand(code, at, step):
+    """What stands beside an operator, to the end of the expression around it: `at` is where it begins; and where it ends."""
+    first, depth = at, 0
+    while 0 <= at < len(code):
+        depth += (code[at] in "([") - (code[at] in ")]")
+        if depth * step < 0 or depth == 0 and (code[at] in ";{},?:" or code[at:at + 2] in ("&&", "||") or code[at - 1:at + 1] in ("&&", "||")
+                                               or code[at - 1:at + 2] == " = "):
+            break
+        at += step
+    text = code[first:at] if step > 0 else code[at + 1:first + 1]
+    return " ".join(re.sub(r"^\s*return\b", "", text).split()), at
+
+
+def picks(code, start, end):
+    """Whether a comparison takes the lesser or greater of its two, or the difference if there is one: as good where they are equal."""
+    (left, _), (right, at) = operand(code, start - 1, -1), operand(code, end, 1)
+    if code[at:at + 1] == "?":
+        one, colon = operand(code, at + 1, 1)
+        if code[colon:colon + 1] != ":":
+            return False
+        other, _ = operand(code, colon + 1, 1)
+        differences = [pattern % pair for pattern in ("%s - %s", "snd_sub(%s, %s)") for pair in ((left, right), (right, left))]
+        return {re.sub(CAST, "", one), re.sub(CAST, "", other)} == {re.sub(CAST, "", left), re.sub(CAST, "", right)} or \
+            (other == "0" and one in differences)
+    taken = re.match(r"\)\s+([^;{}=]+) = ([^;{}=]+);(?!\s*else\b)", code[at:at + 200])
+    return taken is not None and {" ".join(taken.group(1).split()), " ".join(taken.group(2).split())} == {left, right}
+
+
 def found(code, pattern, text, kind, group=0):
     for match in re.finditer(pattern, code, re.M):
         new = text(match) if callable(text) else text
@@ -105,7 +137,8 @@ NUMBER = r"(?<![\w.\[\"-])(\d+|0x[0-9a-fA-F]+)(u?l?l?)\b(?![.\w])"
 def in_bodies(code):
     yield from negated_conditions(code)
     yield from found(code, r"&&|\|\|", lambda m: "||" if m.group() == "&&" else "&&", "&& and || swapped")
-    yield from found(code, r" (<=?|>=?|==|!=) ", lambda m: COMPARED[m.group(1)], "comparison", 1)
+    yield from found(code, r" (<=?|>=?|==|!=) ", lambda m: None if m.group(1)[0] in "<>" and picks(code, *m.span(1)) else COMPARED[m.group(1)],
+                     "comparison", 1)
     yield from found(code, r" ([-+]) ", lambda m: "-" if m.group(1) == "+" else "+", "+ and - swapped", 1)
     yield from found(code, r" ([-+])= ", lambda m: "-" if m.group(1) == "+" else "+", "+= and -= swapped", 1)
     yield from found(code, NUMBER, next_number, "constant")
