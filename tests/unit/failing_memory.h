@@ -20,8 +20,13 @@ void *__wrap_realloc(void *old, size_t size);
 /* Until one fails; negative: none does. Exports allocate in several threads. */
 static atomic_long allocations_left = -1;
 
+/* A test may look at each allocation before it is made. */
+static void (*allocation_seen)(void);
+
 static bool allocation_fails(void)
 {
+    if (allocation_seen)
+        allocation_seen();
     return atomic_load(&allocations_left) >= 0 && atomic_fetch_sub(&allocations_left, 1) == 0;
 }
 

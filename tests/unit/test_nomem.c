@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every allocation of the reading side fails once: the right status, no leak, no crash.
+ * Every allocation of the reading side fails once: the right status, no leak, no crash. Of the largest uses, one of so many,
+ * and the first of each place that allocates (unit/allocation_places.h).
  * Linked with --wrap for malloc, calloc and realloc.
  */
 #include <ftw.h>
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "allocation_places.h"
 #include "base/data/crc32c.h"
 #include "cases.h"
 #include "failing_memory.h"
@@ -564,9 +566,33 @@ static enum sonde_status export_folder(void *on)
     return status;
 }
 
+/* The export with an allocation failing: it says so, or writes the same without. Returns whether there were so many. */
+static bool fail_one(struct exported *e, use_fn *use, long nth, uint32_t whole)
+{
+    bool reached;
+
+    e->err.message[0] = '\0';
+    enum sonde_status status = attempt(use, e, nth, &reached);
+    bool said = status == SONDE_E_NOMEM && reached && strstr(e->err.message, "out of memory");
+    if (!said && (status != SONDE_OK || e->crc != whole))
+        fail_msg("%s, allocation %ld failed: status %d: %s", e->format, nth, (int)status,
+                 e->err.message);
+    return reached;
+}
+
+/* Which allocations of an export are the first of a place that no use before had. */
+static void note_places(struct exported *e, use_fn *use)
+{
+    places.fresh_count = 0;
+    places.made = 0;
+    atomic_store(&places.on, true);
+    assert_int_equal(use(e), SONDE_OK);
+    atomic_store(&places.on, false);
+}
+
 /*
- * Each allocation of an export fails once, or one of each `stride`: it says so, or writes the same without. Then it succeeds:
- * nothing of a failure is left in the trace.
+ * Each allocation of an export fails once, or one of each `stride` and the first of each place. Then it succeeds: nothing of
+ * a failure is left in the trace.
  */
 static void fail_export(const char *path, const char *format, use_fn *use, long stride)
 {
@@ -580,13 +606,12 @@ static void fail_export(const char *path, const char *format, use_fn *use, long 
         sonde_trace_close(e.trace);
         return;
     }
-    for (long nth = 0; reached; nth += stride) {
-        e.err.message[0] = '\0';
-        status = attempt(use, &e, nth, &reached);
-        bool said = status == SONDE_E_NOMEM && reached && strstr(e.err.message, "out of memory");
-        if (!said && (status != SONDE_OK || e.crc != whole))
-            fail_msg("%s, allocation %ld failed: status %d: %s", format, nth, (int)status,
-                     e.err.message);
+    for (long nth = 0; reached; nth += stride)
+        reached = fail_one(&e, use, nth, whole);
+    if (stride > 1) {
+        note_places(&e, use);
+        for (size_t i = 0; i < places.fresh_count; i += getenv("SONDE_TEST_SLOW") ? 7 : 1)
+            fail_one(&e, use, places.fresh[i], whole);
     }
     assert_int_equal(use(&e), SONDE_OK);
     assert_int_equal(e.crc, whole);
@@ -831,5 +856,6 @@ int main(void)
         cmocka_unit_test(exports_of_all_kinds_survive),
     };
 
+    allocation_seen = look_at_place;
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
 }
