@@ -25,7 +25,7 @@
 #include <zlib.h>
 #endif
 
-enum { TRACES_MAX = 192, OUTPUTS_MAX = 1024, NAME_MAX_BYTES = 64 };
+enum { TRACES_MAX = 256, OUTPUTS_MAX = 1024, NAME_MAX_BYTES = 64 };
 
 static const struct {
     const char *name;
@@ -49,7 +49,18 @@ static const struct {
     { "gpu_overlap", 0, 0 },  { "advice", 63, 64 },       { "heap", 1, 2 },
     { "asked", 0, 1 },        { "variety", 1, 16 },       { "said", 1, 24 },
     { "chance", 101, 108 },   { "chance_job", 34, 35 },   { "variety", 101, 108 },
-    { "said", 101, 112 },
+    { "said", 101, 112 },     { "chance_job", 36, 38 },   { "advice", 0, 2 },
+    { "advice", 4, 4 },       { "advice", 8, 8 },         { "advice", 16, 16 },
+    { "advice", 32, 32 },     { "advice", 128, 128 },     { "advice", 256, 256 },
+    { "advice", 512, 512 },   { "advice", 1024, 1024 },   { "advice", 2048, 2048 },
+    { "advice", 4096, 4096 }, { "crossing", 1, 7 },       { "samples_children", 0, 0 },
+    { "diff", 0, 4 },         { "diff", 8, 8 },           { "samples_library", 0, 2 },
+    { "diff", 16, 16 },       { "diff", 32, 32 },         { "short_records", 0, 0 },
+    { "job", 36, 39 },        { "slow_steps", 0, 1 },     { "python_names", 0, 0 },
+    { "gaps", 0, 0 },         { "killed", 0, 0 },         { "names", 0, 0 },
+    { "labels", 0, 0 },       { "widths", 0, 0 },         { "no_graph", 0, 0 },
+    { "gpu_minor", 0, 0 },    { "gpu_absent", 0, 0 },     { "empty", 0, 0 },
+    { "unknown", 0, 0 },      { "many_names", 3, 3 },
 };
 
 struct output {
