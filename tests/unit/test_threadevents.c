@@ -175,6 +175,7 @@ static unsigned count_high(int *last)
 {
     unsigned count = 0;
 
+    *last = -1;
     for (int fd = SND_OWNFD_LEAST; fd < SND_OWNFD_LEAST + 64; fd++) {
         if (!event_of(fd))
             continue;
