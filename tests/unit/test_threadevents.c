@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -226,14 +227,17 @@ static void as_many_as_there_is_room_for(void **state)
 static void each_is_opened_as_far_as_it_may(void **state)
 {
     uint64_t values[EVENTS];
-    int      low = dup(0), last;
+    int      input = fcntl(0, F_DUPFD_CLOEXEC, 3), last;
 
     (void)state;
-    close(low);
     snd_events_end(); /* there is nothing yet */
     set_all(10, 100, 100);
     snd_events_tell(told);
+    close(0); /* which is the number of each, before it has a high one */
     read_all(values);
+    assert_int_equal(fcntl(0, F_GETFD), -1); /* none is left with a number of the program's */
+    dup2(input, 0);
+    close(input);
     for (unsigned i = 0; i < EVENTS; i++) {
         bool again = i == USER_PERMITTED || i == USER_PERMITTED2;
         assert_int_equal(values[i], 0);
@@ -250,7 +254,6 @@ static void each_is_opened_as_far_as_it_may(void **state)
     assert_int_equal(count_high(&last), BY_DESCRIPTOR + 1 - by_page);
     assert_int_equal(is_mapped(BY_PAGE), by_page);
     assert_false(is_mapped(BY_READ));
-    assert_int_equal(fcntl(low, F_GETFD), -1); /* none with a number of the program's */
     read_all(values);
     assert_int_equal(told[SND_COUNTERS_READ_OPENED], OPENED); /* once */
     assert_int_equal(values[BY_READ], 0);
@@ -334,27 +337,34 @@ static void a_child_counts_itself(void **state)
     assert_int_equal(told[SND_COUNTERS_READ_OPENED], 2 * OPENED);
 }
 
-/* A program that closes all descriptors, and has a file in the place of one: that is left alone. */
+/* A program that closes all descriptors, and has files in the places of some: those are left alone. */
 static void a_descriptor_may_be_the_programs(void **state)
 {
     uint64_t values[EVENTS], after[EVENTS];
-    int      last;
+    int      first = SND_OWNFD_LEAST, last, plain = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
     (void)state;
     unsigned before = count_high(&last);
-    unsigned number = (unsigned)(event_of(last) - events);
+    while (!event_of(first))
+        first++;
+    assert_true(plain >= 0 && first < last);
+    const unsigned taken[] = { (unsigned)(event_of(first) - events),
+                               (unsigned)(event_of(last) - events) };
     read_all(values);
-    assert_int_equal(dup2(events[BY_READ].file, last), last); /* an event, but another */
-    assert_int_equal(fcntl(last, F_SETFD, FD_CLOEXEC), 0);
+    assert_int_equal(dup2(plain, first), first);
+    assert_int_equal(dup3(events[UNKNOWN].file, last, O_CLOEXEC), last); /* of another event */
     set_all(1000, 9000, 9000);
     for (int i = 0; i < 2; i++) {
         read_all(after);
-        assert_int_equal(after[number], values[number]);
-        assert_int_equal(told[SND_COUNTERS_READ_ABSENT], 2 * ABSENT + 1); /* the thread's, too */
+        assert_int_equal(after[taken[0]], values[taken[0]]);
+        assert_int_equal(after[taken[1]], values[taken[1]]);
+        assert_int_equal(told[SND_COUNTERS_READ_ABSENT], 2 * ABSENT + 2); /* the thread's, too */
     }
     snd_events_end();
     assert_int_equal(count_high(&last), 1);
-    close(last);
+    assert_int_equal(close(last), 0);
+    assert_int_equal(close(first), 0);
+    close(plain);
     assert_int_equal(count_high(&last), 0);
     assert_false(is_mapped(BY_PAGE));
     read_all(after);
@@ -362,6 +372,29 @@ static void a_descriptor_may_be_the_programs(void **state)
     assert_int_equal(count_high(&last), before);
     assert_int_equal(told[SND_COUNTERS_READ_OPENED], 3 * OPENED);
     snd_events_end();
+}
+
+/* Without a number to give to a descriptor, there is what needs none. */
+static void no_descriptor_is_better_than_a_low_one(void **state)
+{
+    const unsigned by_page = SND_PMC_THERE ? 1 : 0;
+    struct rlimit  before, fewer;
+    uint64_t       values[EVENTS];
+    int            last;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    fewer = (struct rlimit){ SND_OWNFD_LEAST, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+    memset(told, 0, sizeof told);
+    for (int i = 0; i < 2; i++) {
+        read_all(values);
+        assert_int_equal(told[SND_COUNTERS_READ_OPENED], by_page);
+        assert_int_equal(told[SND_COUNTERS_READ_ABSENT], EVENTS - by_page);
+    }
+    assert_int_equal(count_high(&last), 0);
+    snd_events_end();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 int main(void)
@@ -373,6 +406,7 @@ int main(void)
         cmocka_unit_test(each_thread_has_its_own),
         cmocka_unit_test(a_child_counts_itself),
         cmocka_unit_test(a_descriptor_may_be_the_programs),
+        cmocka_unit_test(no_descriptor_is_better_than_a_low_one),
     };
 
     return cmocka_run_group_tests(tests, make_events, NULL);
