@@ -105,17 +105,25 @@ static inline bool sonde_clock_is_counter(void)
     return sonde_clock_trust_ != 0;
 }
 
-static inline uint64_t sonde_clock(void)
+/* The clock, for who has asked sonde_clock_is_counter(), which stays as it is. */
+static inline uint64_t sonde_lane_counter(void)
 {
 #if defined(__x86_64__)
-    if (SONDE_LIKELY_(sonde_clock_trust_))
-        return __builtin_ia32_rdtsc();
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-    if (SONDE_LIKELY_(sonde_clock_trust_)) {
-        uint64_t ticks;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-        return ticks;
-    }
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return sonde_clock_fallback_();
+#endif
+}
+
+static inline uint64_t sonde_clock(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+    if (SONDE_LIKELY_(sonde_clock_trust_))
+        return sonde_lane_counter();
 #endif
     return sonde_clock_fallback_();
 }
@@ -170,7 +178,8 @@ static inline void sonde_lane_function(struct sonde_lane                *lane,
     __atomic_store_n(at, call->end << 8 | SONDE_KIND_FUNCTION_, __ATOMIC_RELEASE);
 }
 
-static inline void sonde_lane_begin_call(struct sonde_lane *lane, uint32_t call)
+/* `is_counter`: of sonde_clock_is_counter(), if the caller knows it to be true. */
+static inline void sonde_lane_begin_call(struct sonde_lane *lane, uint32_t call, bool is_counter)
 {
     uint64_t *at = lane->cur;
 
@@ -178,7 +187,8 @@ static inline void sonde_lane_begin_call(struct sonde_lane *lane, uint32_t call)
     lane->depth++;
     lane->leaf = at;
     at[1] = call;
-    __atomic_store_n(at, sonde_clock() << 8 | SONDE_KIND_CALL_, __ATOMIC_RELEASE);
+    uint64_t now = is_counter ? sonde_lane_counter() : sonde_clock();
+    __atomic_store_n(at, now << 8 | SONDE_KIND_CALL_, __ATOMIC_RELEASE);
 }
 
 static inline uint64_t sonde_begin_api_at_(struct sonde_lane *lane, uint32_t name, uint64_t call)
@@ -311,12 +321,21 @@ static inline void sonde_lane_end_now(uint32_t epoch, uint64_t now)
 {
     struct sonde_lane *lane = &sonde_lane_;
 
-    if (SONDE_LIKELY_(sonde_lane_take(lane, epoch, 1))) {
-        sonde_lane_end(lane, now);
+    if (SONDE_LIKELY_(sonde_lane_take(lane, epoch, 0))) { /* one that ends in place needs no room */
+        bool is_leaf = sonde_end_leaf_(lane, now);
+        if (SONDE_LIKELY_(is_leaf || lane->cur != lane->end)) {
+            if (!is_leaf) {
+                uint64_t *at = lane->cur;
+                lane->cur = at + 1;
+                __atomic_store_n(at, now << 8 | SONDE_KIND_END_, __ATOMIC_RELEASE);
+            }
+            lane->depth--;
+            sonde_lane_leave(lane);
+            return;
+        }
         sonde_lane_leave(lane);
-    } else {
-        sonde_end_slow_(now);
     }
+    sonde_end_slow_(now);
 }
 
 static inline void sonde_scope_end_(struct sonde_scope_ *scope)

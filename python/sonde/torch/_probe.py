@@ -29,7 +29,8 @@ from .._core import Error
 from ._torch_build import of_folder, of_module
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_UNITS = ("torch_arguments", "torch_calls", "torch_collectives", "torch_hooks", "torch_inputs", "torch_names", "torch_thread",
+_UNITS = ("torch_arguments", "torch_calls", "torch_collectives", "torch_hooks", "torch_inputs", "torch_names",
+          "torch_operators", "torch_thread",
           "place/torch_compiledcode", "place/torch_kernels", "place/torch_modulecalls", "place/torch_modules",
           "place/torch_modulewalk", "place/torch_places", "place/torch_scripted")
 _UNITY = "probes/torch/unity.cpp"  # includes all the others

@@ -3,9 +3,11 @@
  * probes/torch/shim.cpp - see shim.h.
  *
  * The overhead of an operator is mostly torch's own work around an empty callback, then two clock
- * reads, then the code here. So the common case is one hash of name, inputs and frames, one cache
- * line with the id for it, and one write to the thread's lane. Ids belong to one epoch of the
- * recorder: every cache entry has its epoch, so no cache has to be cleared.
+ * reads, then the code here. So an operator that was called like this before is found by its
+ * schema's address and a look at its inputs (torch_operators.h), and written to the thread's lane
+ * without a call. Any other is one hash of name, inputs and frames, and one cache line with the id
+ * for it. Ids belong to one epoch of the recorder: every cache entry has its epoch, so no cache
+ * has to be cleared.
  *
  * Build with the flags of the torch it is for (NDEBUG above all: RecordFunction's layout
  * depends on it).
@@ -23,6 +25,7 @@
 #include "probes/torch/place/torch_modulecalls.h"
 #include "probes/torch/place/torch_modules.h"
 #include "probes/torch/torch_names.h"
+#include "probes/torch/torch_operators.h"
 #include "probes/torch/place/torch_places.h"
 #include "probes/torch/torch_thread.h"
 
@@ -54,27 +57,33 @@ inline bool may_end_elsewhere(const at::RecordFunction &fn)
 
 NOINLINE bool grow(Thread *thread)
 {
-    Open *open = static_cast<Open *>(realloc(thread->open, 2 * thread->room * sizeof(Open)));
+    size_t room = static_cast<size_t>(thread->limit - thread->open);
+    size_t used = static_cast<size_t>(thread->top - thread->open);
+    Open  *open = static_cast<Open *>(realloc(thread->open, 2 * room * sizeof(Open)));
 
     if (!open)
         return false;
     thread->open = open;
-    thread->room *= 2;
+    thread->top = open + used;
+    thread->limit = open + 2 * room;
     return true;
 }
 
+using BeginFn = std::unique_ptr<at::ObserverContext> (*)(const at::RecordFunction &);
+
+/* Any range. */
 template <uint32_t FLAGS>
-FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
+FLATTEN NOINLINE std::unique_ptr<at::ObserverContext> begin_any(const at::RecordFunction &fn)
 {
     uint32_t epoch = sonde_epoch();
 
     if (UNLIKELY(epoch == 0))
         return nullptr;
     Thread *thread = this_thread(epoch);
-    if (UNLIKELY(!thread || (thread->depth == thread->room && !grow(thread))))
+    if (UNLIKELY(!thread || (thread->top == thread->limit && !grow(thread))))
         return nullptr;
 
-    Open            *open = &thread->open[thread->depth++];
+    Open            *open = thread->top++;
     const PlaceSlot *place = &NOWHERE;
     open->function = &fn;
 #ifndef SND_PYFRAMES_MISSING
@@ -88,7 +97,10 @@ FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &
             place = place_of<FLAGS>(thread, top);
     }
 #endif
-    uint32_t call = call_of<FLAGS>(thread, fn, place);
+    Name     name = name_of(thread, fn);
+    uint32_t call = call_of<FLAGS>(thread, fn, name, place);
+    if (call != 0 && !(FLAGS & (SONDE_TORCH_STACKS | SONDE_TORCH_MODULES)))
+        learn_call(thread, fn, epoch, call, name, FLAGS & SONDE_TORCH_SHAPES);
     if (UNLIKELY(call == 0))
         sonde_begin_id(text_id(thread, fn.name()), 0); /* no room for more calls: the name alone */
     else
@@ -108,6 +120,48 @@ FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &
     return nullptr;
 }
 
+/* Writes the begin of an ordinary range, where the counter is the clock. False: there is no room. */
+INLINE bool begin_known(Thread *thread, const at::RecordFunction &fn, uint32_t epoch, uint32_t call)
+{
+    struct sonde_lane *lane = sonde_lane_own();
+    Open              *open = thread->top;
+
+    if (UNLIKELY(open == thread->limit || !sonde_lane_take(lane, epoch, 3)))
+        return false;
+    open->function = &fn;
+    thread->top = open + 1;
+    if (fn.seqNr() >= 0 && is_new_sequence(thread, lane, fn.seqNr()))
+        write_sequence(lane, fn.seqNr());
+    sonde_lane_begin_call(lane, call, true);
+    sonde_lane_leave(lane);
+    return true;
+}
+
+/* Of the options that were started with: never inlined, so that nothing is saved for it. */
+BeginFn begin_general;
+
+/* The shortest way if it is possible: without a call. */
+template <bool HAS_INPUTS>
+FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
+{
+    if (LIKELY(is_ordinary(fn))) {
+        Thread  *thread = self;
+        uint32_t epoch = sonde_epoch(), call;
+        if (LIKELY(find_call<HAS_INPUTS>(thread, fn, epoch, &call) &&
+                   begin_known(thread, fn, epoch, call)))
+            return nullptr;
+    }
+    return begin_general(fn);
+}
+
+void remove_open(Thread *thread, Open *open)
+{
+    size_t inner = static_cast<size_t>(thread->top - open) - 1;
+
+    memmove(open, open + 1, inner * sizeof(Open));
+    thread->top--;
+}
+
 /* Removes the open ranges of this thread that other threads have ended. */
 void forget_ended(Thread *thread)
 {
@@ -117,10 +171,9 @@ void forget_ended(Thread *thread)
     for (size_t i = ended_elsewhere.size(); i-- > 0;) {
         if (ended_elsewhere[i].first != thread->number)
             continue;
-        for (size_t k = thread->depth; k-- > 0;) {
-            if (thread->open[k].function == ended_elsewhere[i].second) {
-                memmove(&thread->open[k], &thread->open[k + 1],
-                        (--thread->depth - k) * sizeof(Open));
+        for (Open *open = thread->top; --open > thread->open;) {
+            if (open->function == ended_elsewhere[i].second) {
+                remove_open(thread, open);
                 break;
             }
         }
@@ -135,8 +188,9 @@ void forget_ended(Thread *thread)
  */
 NOINLINE void end_slow(const at::RecordFunction &fn, uint32_t epoch, uint64_t now)
 {
+    if (epoch == 0)
+        return;
     Thread *thread = this_thread(epoch);
-
     if (!thread)
         return;
     if (fn.threadId() != thread->number) {
@@ -147,35 +201,33 @@ NOINLINE void end_slow(const at::RecordFunction &fn, uint32_t epoch, uint64_t no
         return;
     }
     forget_ended(thread);
-    for (size_t i = thread->depth; i-- > 0;) {
-        if (thread->open[i].function != &fn)
+    for (Open *open = thread->top; --open > thread->open;) {
+        if (open->function != &fn)
             continue;
-        size_t inner = thread->depth - 1 - i;
-        thread->backward_frame = inner == 0 ? thread->open[i].resumed : thread->backward_frame;
-        memmove(&thread->open[i], &thread->open[i + 1], inner * sizeof(Open));
-        thread->depth--;
+        uint32_t inner = static_cast<uint32_t>(thread->top - open) - 1;
+        thread->backward_frame = inner == 0 ? open->resumed : thread->backward_frame;
+        remove_open(thread, open);
         if (inner == 0)
             end(epoch, now);
         else
-            sonde_end_at(static_cast<uint32_t>(inner));
+            sonde_end_at(inner);
         return;
     }
 }
 
-template <bool HAS_FRAMES> FLATTEN void on_end(const at::RecordFunction &fn, at::ObserverContext *)
+template <bool HAS_FRAMES, bool IS_COUNTER>
+FLATTEN void on_end(const at::RecordFunction &fn, at::ObserverContext *)
 {
+    uint64_t now = IS_COUNTER ? sonde_lane_counter() : sonde_clock();
     uint32_t epoch = sonde_epoch();
-
-    if (UNLIKELY(epoch == 0))
-        return;
-    uint64_t now = sonde_clock();
     Thread  *thread = self;
-    if (UNLIKELY(!thread || thread->epoch != epoch || thread->depth == 0 ||
-                 thread->open[thread->depth - 1].function != &fn))
+    Open    *open = thread->top - 1;
+
+    if (UNLIKELY(thread->epoch != epoch || open->function != &fn))
         return end_slow(fn, epoch, now);
-    thread->depth--;
+    thread->top = open;
     if (HAS_FRAMES)
-        thread->backward_frame = thread->open[thread->depth].resumed;
+        thread->backward_frame = open->resumed;
     end(epoch, now);
 }
 
@@ -188,8 +240,6 @@ void on_end_empty(const at::RecordFunction &, at::ObserverContext *)
 {
 }
 
-using BeginFn = std::unique_ptr<at::ObserverContext> (*)(const at::RecordFunction &);
-
 /* One callback for each set of options: none checks options at run time. */
 constexpr uint32_t flags_of(uint32_t i)
 {
@@ -199,7 +249,7 @@ constexpr uint32_t flags_of(uint32_t i)
 
 template <uint32_t... I> BeginFn choose(uint32_t flags, std::integer_sequence<uint32_t, I...>)
 {
-    static const BeginFn functions[] = { on_begin<flags_of(I)>... };
+    static const BeginFn functions[] = { begin_any<flags_of(I)>... };
     uint32_t             i = 0;
 
     while (flags_of(i) != flags)
@@ -207,17 +257,34 @@ template <uint32_t... I> BeginFn choose(uint32_t flags, std::integer_sequence<ui
     return functions[i];
 }
 
+/* Where an operator was called is of each call: then there is no shorter way. */
+BeginFn choose_begin(uint32_t kinds)
+{
+    begin_general = choose(kinds, std::make_integer_sequence<uint32_t, 16>());
+    if (!sonde_clock_is_counter() || kinds & (SONDE_TORCH_STACKS | SONDE_TORCH_MODULES))
+        return begin_general;
+    return kinds & SONDE_TORCH_SHAPES ? on_begin<true> : on_begin<false>;
+}
+
+using EndFn = void (*)(const at::RecordFunction &, at::ObserverContext *);
+
+EndFn choose_end(bool has_frames)
+{
+    if (sonde_clock_is_counter())
+        return has_frames ? on_end<true, true> : on_end<false, true>;
+    return has_frames ? on_end<true, false> : on_end<false, false>;
+}
+
 at::RecordFunctionCallback make_callback(uint32_t flags)
 {
     uint32_t kinds = flags & (SONDE_TORCH_SHAPES | SONDE_TORCH_STACKS | SONDE_TORCH_MODULES |
                               SONDE_TORCH_OVERLOADS);
     bool     frames = flags & (SONDE_TORCH_STACKS | SONDE_TORCH_MODULES);
-    BeginFn  first = choose(kinds, std::make_integer_sequence<uint32_t, 16>());
+    BeginFn  first = choose_begin(kinds);
 
     at::RecordFunctionCallback callback =
-        flags & SONDE_TORCH_EMPTY
-            ? at::RecordFunctionCallback(on_begin_empty, on_end_empty)
-            : at::RecordFunctionCallback(first, frames ? on_end<true> : on_end<false>);
+        flags & SONDE_TORCH_EMPTY ? at::RecordFunctionCallback(on_begin_empty, on_end_empty)
+                                  : at::RecordFunctionCallback(first, choose_end(frames));
     /*
      * Only the scopes that occur: the autograd engine allocates for each enabled one at each node.
      */
@@ -247,6 +314,9 @@ void after_fork()
 bool prepare_once()
 {
     static bool is_ready = [] {
+        static Open none[1];
+        nobody.top = none + 1;
+        nobody.seen[0].next = nobody.seen_last = &nobody.seen[0];
         return pthread_key_create(&exit_key, release_thread) == 0 &&
                pthread_atfork(before_fork, after_fork, after_fork) == 0;
     }();
@@ -333,6 +403,7 @@ void start(const sonde_torch_options *options)
     bool compiled = divert_state();
     divert_set_state();
     describe(flags, cpu, cuda, compiled, missing);
+    watch_operators();
     handle = at::addGlobalCallback(make_callback(flags));
 #ifndef SND_PYFRAMES_MISSING
     keep_open_frames(flags & SONDE_TORCH_OPEN_FRAMES);

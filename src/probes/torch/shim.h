@@ -5,7 +5,8 @@
  * The one part of sonde in C++, since torch has no C interface; this header is its C interface. It
  * is compiled against the torch that is installed (python/sonde/torch/_probe.py) and opened by
  * sonde._record. It only observes: no tensor is kept alive (code is, until it stops: frames are
- * known by its address), and after stop nothing of it is left in torch.
+ * known by its address), and after stop nothing of it is left in torch but who hears of removed
+ * operators.
  *
  * What is recorded (attributes: format/attrs.def)
  *   each operator, user range, backward function, TorchScript function: name, begin, end, of

@@ -65,10 +65,9 @@ INLINE uint32_t call_by_name(NameSlot *slot, const at::RecordFunction &fn, uint3
 }
 
 template <uint32_t FLAGS>
-INLINE uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const PlaceSlot *place)
+INLINE uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const Name &name,
+                        const PlaceSlot *place)
 {
-    Name name = name_of(thread, fn);
-
     if (!(FLAGS & (SONDE_TORCH_SHAPES | SONDE_TORCH_STACKS | SONDE_TORCH_MODULES)) && name.slot)
         return call_by_name(name.slot, fn, FLAGS);
     uint64_t hash = stir(thread->seed + name.id * ODD, reinterpret_cast<uintptr_t>(name.address));

@@ -5,7 +5,8 @@
 namespace snd_torch
 {
 
-__thread Thread *self __attribute__((tls_model("initial-exec")));
+Thread           nobody;
+__thread Thread *self __attribute__((tls_model("initial-exec"))) = &nobody;
 pthread_key_t    exit_key;
 
 Settings              settings;
@@ -21,7 +22,7 @@ void release_thread(void *argument)
 {
     Thread *thread = static_cast<Thread *>(argument);
 
-    self = nullptr;
+    self = &nobody;
     has_ended = true; /* other destructors of this thread may still run operators */
     free(thread->open);
     munmap(thread, sizeof *thread);
@@ -46,7 +47,8 @@ Thread *make_thread()
         munmap(pages, sizeof(Thread));
         return nullptr;
     }
-    thread->room = OPEN_FIRST;
+    thread->open[0] = { nullptr, nullptr };
+    thread->limit = thread->open + OPEN_FIRST;
     thread->number = at::RecordFunction::currentThreadId();
     self = thread;
     return thread;
@@ -70,13 +72,14 @@ void write_notes(uint32_t epoch)
 
 NOINLINE Thread *renew(uint32_t epoch)
 {
-    Thread *thread = self ? self : make_thread();
+    Thread *thread = self != &nobody ? self : make_thread();
 
     if (!thread)
         return nullptr;
     sonde_intern("torch",
-                 5);   /* creates the file of a forked child, before metadata is written to it */
-    thread->depth = 0; /* the ends of another epoch's ranges are not recorded */
+                 5); /* creates the file of a forked child, before metadata is written to it */
+    thread->top = thread->open + 1; /* the ends of another epoch's ranges are not recorded */
+    thread->seen[0].next = thread->seen_last = &thread->seen[0];
     thread->backward_frame = nullptr;
     thread->sequence = NO_SEQUENCE;
     thread->epoch = epoch;

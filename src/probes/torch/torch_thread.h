@@ -78,7 +78,8 @@ inline uint64_t hash_text(const char *text, size_t length, uint64_t hash)
 /* ------------------------------------------------------------------ threads */
 
 constexpr size_t NAME_SLOTS = 1024, TEXT_SLOTS = 1024, CALL_LINES = 4096, CALL_WAYS = 4,
-                 PLACE_SLOTS = 4096, FRAME_SLOTS = 4096, OPEN_FIRST = 256, NAME_WORDS = 5;
+                 PLACE_SLOTS = 4096, FRAME_SLOTS = 4096, OPEN_FIRST = 256, NAME_WORDS = 5,
+                 OPERATOR_SLOTS = 4096, SEEN_SLOTS = 2048, SEEN_WORDS = 28;
 
 /*
  * Found by the address of an operator's name, then by its text: addresses are reused. A cache line.
@@ -105,6 +106,19 @@ struct PlaceSlot {
     uint64_t hash;
     uint32_t stack, module, compiled;
 };
+/* An operator of torch's dispatcher, of which only the name is recorded: torch_operators.h. */
+struct OperatorSlot {
+    uint64_t key;
+    uint32_t epoch, call;
+};
+/* A call of one with its inputs, word by word, and the call that came after it. A few cache lines. */
+struct alignas(64) Seen {
+    uint64_t key;
+    uint32_t epoch, call;
+    Seen    *next;
+    uint64_t count; /* of inputs */
+    uint64_t words[SEEN_WORDS];
+};
 
 struct Open {
     const void *function; /* the address of the at::RecordFunction */
@@ -114,24 +128,30 @@ struct Open {
 constexpr int64_t NO_SEQUENCE = -1;
 
 struct Thread {
-    uint32_t    epoch;
-    uint64_t    seed;      /* of the hashes: the epoch, mixed */
-    bool        is_inside; /* in our own slow path: operators that it runs are not recorded */
-    uint64_t    number;    /* torch's */
-    int64_t     sequence;  /* that was recorded last, in the lane's `chunk`-th chunk */
-    uint32_t    chunk;
-    Open       *open; /* innermost last */
-    size_t      depth, room;
-    const void *backward_frame; /* innermost Python frame when a backward function began */
-    NameSlot    names[NAME_SLOTS];
-    IdSlot      texts[TEXT_SLOTS];
-    CallLine    calls[CALL_LINES];
-    PlaceSlot   places[PLACE_SLOTS];
-    IdSlot      frames[FRAME_SLOTS];
+    uint32_t     epoch;
+    uint64_t     seed;      /* of the hashes: the epoch, mixed */
+    bool         is_inside; /* in our own slow path: operators that it runs are not recorded */
+    uint64_t     number;    /* torch's */
+    int64_t      sequence;  /* that was recorded last, in the lane's `chunk`-th chunk */
+    uint32_t     chunk;
+    Open        *open;           /* innermost last, below it one of no range */
+    Open        *top;            /* behind the innermost */
+    Open        *limit;          /* behind the last that there is room for */
+    const void  *backward_frame; /* innermost Python frame when a backward function began */
+    Seen        *seen_last;
+    NameSlot     names[NAME_SLOTS];
+    IdSlot       texts[TEXT_SLOTS];
+    CallLine     calls[CALL_LINES];
+    PlaceSlot    places[PLACE_SLOTS];
+    IdSlot       frames[FRAME_SLOTS];
+    OperatorSlot operators[OPERATOR_SLOTS];
+    uint64_t certain[NAME_SLOTS]; /* the key of the operator in the name's slot, if it has one */
+    Seen     seen[SEEN_SLOTS];    /* the first is of no call */
 };
 
 /* initial-exec: otherwise each access would call __tls_get_addr, several times per operator. */
 extern __thread Thread *self __attribute__((tls_model("initial-exec")));
+extern Thread           nobody;   /* of a thread that has no state yet: nothing is known in it */
 extern pthread_key_t    exit_key; /* of release_thread() */
 
 constexpr uint64_t ARGUMENT_BYTES_MAX = 24u << 20;
@@ -152,14 +172,14 @@ extern char                  description[512];
 
 void release_thread(void *argument);
 
-/* The thread's first range in an epoch. */
+/* The thread's first range in an epoch, which is not 0. */
 NOINLINE Thread *renew(uint32_t epoch);
 
 INLINE Thread *this_thread(uint32_t epoch)
 {
     Thread *thread = self;
 
-    return LIKELY(thread && thread->epoch == epoch) ? thread : renew(epoch);
+    return LIKELY(thread->epoch == epoch) ? thread : renew(epoch);
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -181,6 +201,22 @@ struct Own {
 
 NOINLINE void begin_slow(uint32_t epoch, uint32_t call, Own own);
 
+/* Whether the number is to be written before a range: it is not the one that was written last. */
+INLINE bool is_new_sequence(Thread *thread, const struct sonde_lane *lane, int64_t sequence)
+{
+    if (thread->sequence == sequence && thread->chunk == lane->chunks)
+        return false;
+    thread->sequence = sequence;
+    thread->chunk = lane->chunks;
+    return true;
+}
+
+INLINE void write_sequence(struct sonde_lane *lane, int64_t sequence)
+{
+    *lane->cur++ = attr_word(SONDE_ATTR_CALLS_SEQUENCE,
+                             static_cast<uint64_t>(sequence) & VALUE_MASK);
+}
+
 /*
  * Writes a range: before it autograd's sequence number if that has changed, after it key and id
  * if it has them. The range's first word is stored last, and the clock is read right before that:
@@ -192,22 +228,16 @@ INLINE void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
 
     if (UNLIKELY(!sonde_lane_take(lane, epoch, 5 | (call & SONDE_LATE_ID))))
         return begin_slow(epoch, call, own);
-    uint64_t *at = lane->cur;
-    if (own.sequence >= 0 && (thread->sequence != own.sequence || thread->chunk != lane->chunks)) {
-        thread->sequence = own.sequence;
-        thread->chunk = lane->chunks;
-        *at++ = attr_word(SONDE_ATTR_CALLS_SEQUENCE,
-                          static_cast<uint64_t>(own.sequence) & VALUE_MASK);
-        lane->cur = at;
-    }
-    uint64_t *behind = at + 2;
+    if (own.sequence >= 0 && is_new_sequence(thread, lane, own.sequence))
+        write_sequence(lane, own.sequence);
+    uint64_t *behind = lane->cur + 2;
     if (UNLIKELY(own.key | own.id)) {
         if (own.key)
             *behind++ = attr_word(SONDE_ATTR_KEY, own.key);
         if (own.id)
             *behind++ = attr_word(SONDE_ATTR_RECORD_FUNCTION, own.id & VALUE_MASK);
     }
-    sonde_lane_begin_call(lane, call);
+    sonde_lane_begin_call(lane, call, false);
     if (UNLIKELY(own.key | own.id)) {
         lane->leaf = nullptr;
         lane->cur = behind;

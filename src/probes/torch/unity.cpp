@@ -18,6 +18,7 @@
 #include "probes/torch/place/torch_modules.cpp"
 #include "probes/torch/place/torch_modulewalk.cpp"
 #include "probes/torch/torch_names.cpp"
+#include "probes/torch/torch_operators.cpp"
 #include "probes/torch/place/torch_places.cpp"
 #include "probes/torch/place/torch_scripted.cpp"
 #include "probes/torch/torch_thread.cpp"

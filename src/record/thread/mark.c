@@ -99,7 +99,7 @@ void sonde_begin_call(uint32_t call, uint64_t sequence)
         return;
     snd_lane_write(&sonde_lane_, &number, 1);
     if (call != 0)
-        sonde_lane_begin_call(&sonde_lane_, call);
+        sonde_lane_begin_call(&sonde_lane_, call, false);
     else
         sonde_begin_at_(&sonde_lane_, SND_NAME_LOST);
     snd_lane_leave();
