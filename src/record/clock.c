@@ -107,7 +107,7 @@ struct snd_clock_pair snd_clock_early(void)
     return early;
 }
 
-uint64_t snd_clock_range_cost(void)
+static uint64_t measure_range_cost(void)
 {
     enum { RANGES = 32, ROUNDS = 16 };
     uint64_t events[RANGES * 3];
@@ -125,4 +125,16 @@ uint64_t snd_clock_range_cost(void)
             least = took;
     }
     return least * 256 / RANGES;
+}
+
+uint64_t snd_clock_range_cost(void)
+{
+    static uint64_t known; /* of the machine: a thousand readings of the clock, once a process */
+    uint64_t        cost = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+    if (cost == 0) {
+        cost = measure_range_cost();
+        __atomic_store_n(&known, cost, __ATOMIC_RELAXED);
+    }
+    return cost;
 }

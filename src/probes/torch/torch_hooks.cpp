@@ -138,10 +138,11 @@ template <typename F> bool find_symbol(const char *library, const char *symbol, 
     return *out != nullptr;
 }
 
+/* torch's libraries are never closed, so an address that was found before is still right. */
 template <typename F>
 bool divert(const char *caller, const char *owner, const char *symbol, F to, F *original)
 {
-    return find_symbol(owner, symbol, original) &&
+    return (*original || find_symbol(owner, symbol, original)) &&
            snd_redirect(&diverted, caller, symbol, reinterpret_cast<void *>(to)) > 0;
 }
 

@@ -272,14 +272,19 @@ void snd_file_punch(uint64_t from, uint64_t to)
 
 static uint64_t read_boot_id(void)
 {
-    char text[64];
-    int  fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    static uint64_t known; /* under the recorder's lock, as all that makes a file */
+    char            text[64];
+
+    if (known != 0)
+        return known;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return 0;
     ssize_t n = read(fd, text, sizeof text);
     close(fd);
-    return n > 0 ? snd_hash_bytes(text, (size_t)n, 0).low : 0;
+    known = n > 0 ? snd_hash_bytes(text, (size_t)n, 0).low : 0;
+    return known;
 }
 
 static void read_program(char *out, size_t size)
