@@ -57,9 +57,9 @@ static inline uint64_t draw_size_at(struct draws *d, uint32_t place)
     return sizes[draw_at(d, place, SND_COUNT_OF(sizes))];
 }
 
-#define DRAWS_OF(n)                                                \
-    {                                                              \
-        .seed = (n) * 0x9e3779b97f4a7c15u, .small = (n) / 100 == 1 \
+#define DRAWS_OF(n)                                              \
+    {                                                            \
+        .seed = (n)*0x9e3779b97f4a7c15u, .small = (n) / 100 == 1 \
     }
 #define PLACE (__COUNTER__ - FIRST_PLACE - 1)
 #define draw(c, below) draw_at(&(c)->draws, PLACE, below)

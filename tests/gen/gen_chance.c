@@ -349,8 +349,7 @@ static void write_program(const char *path, const struct synth_options *options,
                           const char *said)
 {
     static const char *const names[THREADS] = { "main", "pt_autograd_0", "worker" };
-    struct chance            c = { .s = synth_new(path, options),
-                                   .draws = DRAWS_OF(n) };
+    struct chance            c = { .s = synth_new(path, options), .draws = DRAWS_OF(n) };
 
     for (uint32_t t = 0; t < THREADS; t++)
         c.threads[t] = synth_thread(c.s, names[t], 0);
