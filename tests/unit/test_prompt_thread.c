@@ -36,7 +36,7 @@ static void a_thread_is_made_prompt(void **state)
     (void)state;
     assert_int_equal(syscall(SYS_sched_setattr, 0, &ordinary, 0), 0);
     snd_thread_prompt();
-    assert_int_equal(prctl(PR_GET_TIMERSLACK), 1);
+    assert_int_equal(prctl(PR_GET_TIMERSLACK, 0ul, 0ul, 0ul, 0ul), 1);
     assert_int_equal(ask().policy, SCHED_OTHER);
     assert_int_equal(ask().nice, 5);
     if (has_slices())

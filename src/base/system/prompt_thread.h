@@ -35,7 +35,7 @@ static inline void snd_thread_prompt(void)
 {
     struct snd_sched_attr attr = { .size = sizeof attr };
 
-    prctl(PR_SET_TIMERSLACK, 1ul);
+    prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
     if (syscall(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 || attr.policy != SCHED_OTHER)
         return;
     attr.size = sizeof attr;
