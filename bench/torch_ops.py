@@ -31,9 +31,9 @@ FRAMES_BUDGET = 1 / 2
 # What sonde adds, torch's own part included, over that part alone.
 FLOOR_BUDGET = 1.15
 FLOORS = ("plain", "shapes")
-OVER_FLOOR = ("in instructions (callgrind, torch 2.15, inference), which repeat, an operator takes 539 more with an empty callback and 635 "
-              "with sonde; with inputs 867 and 1120. Of sonde's, the begin takes 63 (the operator is found by its schema's address, an event "
-              "written), with inputs 220 (154 to compare them with those that came here before, the rest where they are others), the end 37.")
+OVER_FLOOR = ("in instructions (callgrind, torch 2.15, inference), which repeat, an operator takes 539 more with an empty callback and some 635 "
+              "with sonde; with inputs 867 and some 1120. Of sonde's, the begin takes 63 (the operator is found by its schema's address, an event "
+              "written), with inputs 220 (154 where they are those that came here before, the rest where they are others), the end 37.")
 OPTIONS = {
     "plain": {},
     "shapes": dict(shapes=True),
