@@ -181,7 +181,7 @@ static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct so
                                   const struct sonde_sink *sink, struct sonde_error *err)
 {
     struct snd_gzip  *gzip;
-    enum sonde_status st = snd_gzip_new(sink, &gzip, err);
+    enum sonde_status st = snd_gzip_new(sink, SND_GZIP_TEXT, &gzip, err);
 
     if (st != SONDE_OK)
         return st;

@@ -74,7 +74,7 @@ static enum sonde_status write_stream(struct ranks *r, struct sonde_trace *part,
 
     if (!r->options->gzip)
         return write_plain(r, part, &file);
-    enum sonde_status st = snd_gzip_new(&file, &gzip, r->err);
+    enum sonde_status st = snd_gzip_new(&file, SND_GZIP_TEXT, &gzip, r->err);
     if (st == SONDE_OK) {
         inner = snd_gzip_sink(gzip);
         st = write_plain(r, part, &inner);

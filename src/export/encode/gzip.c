@@ -48,15 +48,15 @@ static bool write_gzip(void *user, const void *data, size_t length)
     return true;
 }
 
-enum sonde_status snd_gzip_new(const struct sonde_sink *sink, struct snd_gzip **out,
-                               struct sonde_error *err)
+enum sonde_status snd_gzip_new(const struct sonde_sink *sink, enum snd_gzip_level level,
+                               struct snd_gzip **out, struct sonde_error *err)
 {
     struct snd_gzip *gzip = calloc(1, sizeof *gzip);
 
     *out = NULL;
     /* 15 bits of window; 16 more ask for gzip's own header. */
-    if (!gzip ||
-        deflateInit2(&gzip->stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (!gzip || deflateInit2(&gzip->stream, (int)level, Z_DEFLATED, 15 + 16, 8,
+                              Z_DEFAULT_STRATEGY) != Z_OK) {
         free(gzip);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for compression");
     }
@@ -87,10 +87,10 @@ void snd_gzip_free(struct snd_gzip *gzip)
 
 #else
 
-enum sonde_status snd_gzip_new(const struct sonde_sink *sink, struct snd_gzip **out,
-                               struct sonde_error *err)
+enum sonde_status snd_gzip_new(const struct sonde_sink *sink, enum snd_gzip_level level,
+                               struct snd_gzip **out, struct sonde_error *err)
 {
-    (void)sink;
+    (void)sink, (void)level;
     *out = NULL;
     return snd_fail(err, SONDE_E_UNSUPPORTED,
                     "cannot write .gz: built without zlib; leave .gz off the name");

@@ -167,7 +167,7 @@ static enum sonde_status put_data(const struct content *content, struct snd_out 
 
     if (SND_HAVE_ZLIB) {
         struct snd_gzip *gzip;
-        st = snd_gzip_new(&sink, &gzip, err);
+        st = snd_gzip_new(&sink, SND_GZIP_FAST, &gzip, err);
         if (st != SONDE_OK)
             return st;
         struct sonde_sink inner = snd_gzip_sink(gzip);

@@ -366,7 +366,7 @@ static enum sonde_status write_compressed(struct profile *p, struct snd_out *out
     struct sonde_sink to = { pass_on, out };
     struct snd_gzip  *gzip;
     struct snd_out    inner;
-    enum sonde_status st = snd_gzip_new(&to, &gzip, err);
+    enum sonde_status st = snd_gzip_new(&to, SND_GZIP_TEXT, &gzip, err);
 
     if (st != SONDE_OK)
         return st;

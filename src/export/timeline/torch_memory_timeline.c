@@ -225,7 +225,7 @@ enum sonde_status sonde_timeline_write(const struct sonde_trace    *trace,
 
     if (!gzip)
         return write_plain(trace, timeline, format, sink, err);
-    enum sonde_status st = snd_gzip_new(sink, &packed, err);
+    enum sonde_status st = snd_gzip_new(sink, SND_GZIP_TEXT, &packed, err);
     if (st != SONDE_OK)
         return st;
     struct sonde_sink inner = snd_gzip_sink(packed);
