@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "format/metadata.h"
+#include "pystack/interpreter/c_calls.h"
 #include "sonde/record.h"
 
 #define NOINLINE __attribute__((noinline))
