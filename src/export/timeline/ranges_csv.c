@@ -103,6 +103,8 @@ static enum sonde_status put_work(struct csv *csv, struct sonde_trace *trace,
         struct sonde_text             name = snd_device_work_name(trace, item);
         if (!snd_work_counts(snd_device_work(trace, item)))
             continue;
+        if (csv->out->failed)
+            break;
         snd_out_int(csv->out, sonde_trace_process(trace, item->process)->pid);
         snd_buf_clear(&csv->text);
         snd_stream_name(snd_device_queue(trace, item), &csv->text);
@@ -132,7 +134,7 @@ SND_EXPORT_WRITE(snd_export_csv)
     snd_out_text(out,
                  "process,thread,start_ns,duration_ns,self_ns,depth,name,shapes,flops,bytes\n");
     enum sonde_status st = snd_spans_walk(trace, &calls, &totals, err);
-    if (st == SONDE_OK && !totals.stopped)
+    if (st == SONDE_OK)
         st = put_work(&csv, trace, err);
     if (st == SONDE_OK && csv.text.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a tensor list");

@@ -168,8 +168,7 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
 
 static struct snd_spans_totals add_up(const struct walk *w)
 {
-    struct snd_spans_totals totals = { .too_deep = w->assembly.stats.too_deep,
-                                       .stopped = w->stopped };
+    struct snd_spans_totals totals = { .too_deep = w->assembly.stats.too_deep };
 
     for (uint32_t i = 0; w->assembly.lanes && i < w->assembly.trace->thread_count; i++)
         if (w->assembly.lanes[i].last_ns > totals.last_ns)
@@ -248,12 +247,8 @@ enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spa
         return st;
     if (!snd_spanrecords_begin(&replay, trace, calls))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
-    if (snd_ahead_begin(&ahead, pack_all, &w)) {
-        st = take_all(&ahead, &replay, err);
-        totals->stopped = replay.stopped;
-    } else {
-        st = walk_here(trace, calls, totals, err);
-    }
+    st = snd_ahead_begin(&ahead, pack_all, &w) ? take_all(&ahead, &replay, err)
+                                               : walk_here(trace, calls, totals, err);
     snd_spanrecords_release(&replay);
     return st;
 }

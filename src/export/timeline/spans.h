@@ -60,7 +60,6 @@ struct snd_spans_calls {
 struct snd_spans_totals {
     uint64_t too_deep; /* ranges nested too deep to be delivered */
     int64_t  last_ns;  /* time of the last event, or of the end of what it left open */
-    bool     stopped;  /* by a call */
 };
 
 /* Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */
