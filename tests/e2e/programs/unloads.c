@@ -77,14 +77,34 @@ static int turn(char **argv, int number)
     return !fork_works();
 }
 
+/* The first key that nobody has: a process has some thousand. */
+static pthread_key_t free_key(void)
+{
+    pthread_key_t key;
+
+    if (pthread_key_create(&key, NULL) != 0)
+        exit(1);
+    pthread_key_delete(key);
+    return key;
+}
+
 int main(int argc, char **argv)
 {
-    int count = argc > 4 ? strcmp(argv[3], "exit") == 0 ? 1 : atoi(argv[4]) : 0;
+    int           stays = argc > 3 && strcmp(argv[3], "exit") == 0;
+    int           count = argc > 4 ? stays ? 1 : atoi(argv[4]) : 0;
+    pthread_key_t before;
 
     pthread_barrier_init(&worked, NULL, THREADS + 1);
     pthread_barrier_init(&may_end, NULL, THREADS + 1);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         if (turn(argv, i) != 0)
             return 1;
+        if (i == 0)
+            before = free_key(); /* dlopen() itself may keep one */
+    }
+    if (!stays && count > 0 && free_key() != before) {
+        fprintf(stderr, "a key of threads was left\n");
+        return 1;
+    }
     return 0;
 }
