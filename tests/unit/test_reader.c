@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/data/crc32c.h"
 #include "format/fields.h"
@@ -320,6 +321,41 @@ static void open_files_are_read(void **state)
     free(bytes);
 }
 
+/* What comes after a hole is read, in a program without standard input too: its first file is number 0. */
+static void holes_are_skipped(void **state)
+{
+    const char   *path = scratch_path("hole");
+    struct synth *s = start_tiny(path);
+    uint32_t      t = synth_thread(s, "main", 0), name = synth_string(s, "x");
+    size_t        size, before = 2 * 4096;
+    const off_t   hole = 64 * 4096;
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++)
+        synth_begin(s, t, 100 + i, name, 0);
+    synth_close(s, true);
+    uint8_t *bytes = scratch_load(path, &size);
+    int      fd = open(path, O_WRONLY | O_TRUNC);
+    assert_true(fd > 0);
+    assert_int_equal(pwrite(fd, bytes, before, 0), before);
+    assert_int_equal(pwrite(fd, bytes + before, size - before, (off_t)before + hole),
+                     size - before);
+    close(fd);
+    free(bytes);
+    int input = dup(STDIN_FILENO);
+    assert_true(input > 0);
+    for (unsigned has_input = 0; has_input < 2; has_input++) {
+        if (!has_input)
+            close(STDIN_FILENO);
+        struct sonde_trace *trace = scratch_open(path);
+        assert_int_equal(trace->processes[0].lane_count, 1);
+        assert_int_equal(trace->processes[0].damage.skipped_bytes, 0);
+        sonde_trace_close(trace);
+        assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+    }
+    close(input);
+}
+
 static void undefined_threads_are_gathered(void **state)
 {
     const char          *path = scratch_path("undefined");
@@ -457,6 +493,7 @@ int main(void)
         cmocka_unit_test(damaged_chunk_is_stepped_over),
         cmocka_unit_test(checksums_tell),
         cmocka_unit_test(open_files_are_read),
+        cmocka_unit_test(holes_are_skipped),
         cmocka_unit_test(undefined_threads_are_gathered),
         cmocka_unit_test(siblings_belong_to_a_file),
         cmocka_unit_test(folders_hold_processes),
