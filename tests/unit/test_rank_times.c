@@ -212,6 +212,8 @@ static void steps_are_divided(void **state)
         if (i == 1) {
             synth_free(one->s, one->thread, 1550, SND_DEVICE(1, 0), 0x99, 300); /* of before */
             synth_alloc(one->s, one->thread, 1560, SND_DEVICE(1, 0), 0x21, 500);
+            /* A free is lost between. */
+            synth_alloc(one->s, one->thread, 1570, SND_DEVICE(1, 0), 0x21, 500);
         }
         operate(one, 1600, 2000);
     }
