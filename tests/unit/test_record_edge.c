@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "read/reader.h"
 #include "numbered.h"
 
 static void wait_ms(long ms)
@@ -547,6 +548,25 @@ static void test_small_limit_and_odd_chunks(void **state)
     sonde_trace_close(trace);
 }
 
+/* What a chunk header says of its thread: the tables are nobody's. */
+static void test_threads_of_chunks(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("threads.sonde");
+
+    recorded_start(&options);
+    SONDE_RANGE("once");
+    recorded_stop();
+    struct sonde_trace       *trace = recorded_open("threads.sonde");
+    const struct snd_process *p = &trace->processes[0];
+    assert_int_equal(p->lane_count, 1);
+    assert_int_equal(p->lanes[0].thread, 1);
+    assert_true(p->other_count > 0);
+    for (uint32_t i = 0; i < p->other_count; i++)
+        assert_int_equal(p->others[i].thread, 0);
+    sonde_trace_close(trace);
+}
+
 static bool count_marks(const struct sonde_event *event, void *user)
 {
     *(uint64_t *)user += event->kind == SONDE_EVENT_MARK;
@@ -714,6 +734,7 @@ int main(void)
         cmocka_unit_test(test_stop_while_a_thread_is_in_a_large_chunk),
         cmocka_unit_test(test_keep_last_after_many_threads),
         cmocka_unit_test(test_small_limit_and_odd_chunks),
+        cmocka_unit_test(test_threads_of_chunks),
         cmocka_unit_test(test_ranges_end_at_the_pause),
         cmocka_unit_test(test_ranges_end_at_the_limit),
         cmocka_unit_test(test_probes_are_told_before_the_end),
