@@ -9,6 +9,7 @@
 #include "base/data/crc32c.h"
 #include "format/fields.h"
 #include "read/walk/trace_walk.h"
+#include "sonde/pack.h"
 #include "scratch.h" /* before it, cmocka and what that needs */
 #include "same_event.h"
 
@@ -356,6 +357,39 @@ static void holes_are_skipped(void **state)
     close(input);
 }
 
+/* A chunk may be its header alone; of a kind that a later version has, as well. */
+static void empty_chunks_are_passed_over(void **state)
+{
+    const struct snd_chunk_header empty = { .magic = SND_CHUNK_MAGIC,
+                                            .kind = 9,
+                                            .header_size = SND_CHUNK_HEADER_SIZE,
+                                            .size = SND_CHUNK_HEADER_SIZE,
+                                            .seq = 1 };
+    size_t                        size;
+    static struct events          before, after;
+
+    (void)state;
+    assert_int_equal(sonde_pack(make_small("small", 20), scratch_path("packed"), -1, NULL),
+                     SONDE_OK);
+    uint8_t *bytes = scratch_load(scratch_path("packed"), &size);
+    uint8_t *longer = malloc(size + sizeof empty);
+    assert_non_null(longer);
+    memcpy(longer, bytes, SND_HEADER_SIZE);
+    memcpy(longer + SND_HEADER_SIZE, &empty, sizeof empty);
+    memcpy(longer + SND_HEADER_SIZE + sizeof empty, bytes + SND_HEADER_SIZE,
+           size - SND_HEADER_SIZE);
+    struct sonde_trace *trace;
+    assert_int_equal(snd_trace_open_memory(longer, size + sizeof empty, &trace, NULL), SONDE_OK);
+    assert_int_equal(trace->processes[0].damage.unknown_chunks, 1);
+    assert_int_equal(trace->processes[0].damage.skipped_bytes, 0);
+    sonde_trace_close(trace);
+    read_events(bytes, size, &before);
+    read_events(longer, size + sizeof empty, &after);
+    assert_int_equal(after.count, before.count);
+    free(longer);
+    free(bytes);
+}
+
 static void undefined_threads_are_gathered(void **state)
 {
     const char          *path = scratch_path("undefined");
@@ -494,6 +528,7 @@ int main(void)
         cmocka_unit_test(checksums_tell),
         cmocka_unit_test(open_files_are_read),
         cmocka_unit_test(holes_are_skipped),
+        cmocka_unit_test(empty_chunks_are_passed_over),
         cmocka_unit_test(undefined_threads_are_gathered),
         cmocka_unit_test(siblings_belong_to_a_file),
         cmocka_unit_test(folders_hold_processes),

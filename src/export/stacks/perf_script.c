@@ -29,7 +29,7 @@ struct script {
     struct snd_mixed_frame *frames;
     struct sonde_buffer     stack; /* the text of a sample's frames */
     struct snd_out         *out;
-    uint64_t                count;
+    bool                    any;    /* a sample of a running thread came */
     bool                    failed; /* memory ran out */
 };
 
@@ -136,7 +136,7 @@ static bool on_sample(void *user, const struct sonde_event *sample, uint32_t cha
         put_head(s, &head);
         snd_out_put(s->out, s->stack.bytes, s->stack.length);
     }
-    s->count += count;
+    s->any = true;
     s->failed |= s->stack.failed;
     return !s->out->failed && !s->failed;
 }
@@ -152,7 +152,7 @@ SND_EXPORT_WRITE(snd_export_perf_script)
         st = snd_mixed_walk(&s.mixed, trace, on_sample, &s, err);
     if (st == SONDE_OK && (!s.frames || s.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
-    if (st == SONDE_OK && s.count == 0 && !out->failed)
+    if (st == SONDE_OK && !s.any && !out->failed)
         st = snd_fail(err, SONDE_E_STATE,
                       "the trace has no samples of running threads; record them with sonde run "
                       "--sample");
