@@ -316,6 +316,24 @@ static void each_thread_has_its_own(void **state)
     assert_int_equal(values[BY_READ], 48);
 }
 
+/* Not before Linux 4.14, nor in qemu's emulation of it. */
+static bool kernel_wipes_on_fork(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    char  *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int    status;
+
+    assert_true(page != MAP_FAILED);
+    *page = 1;
+    bool  is_told = madvise(page, size, MADV_WIPEONFORK) == 0; /* qemu says so, and does not */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(*page);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    munmap(page, size);
+    return is_told && status == 0;
+}
+
 /* The parent's events go on counting the parent: a child closes them, and opens its own. */
 static void a_child_counts_itself(void **state)
 {
@@ -324,6 +342,8 @@ static void a_child_counts_itself(void **state)
     unsigned before = count_high(&last);
 
     (void)state;
+    if (!kernel_wipes_on_fork())
+        skip();
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
