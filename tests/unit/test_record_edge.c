@@ -583,9 +583,7 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/*
- * No range of the trace lasts as long as what was recorded, which took so long, and what happened while nothing could be: 300 ms.
- */
+/* No range of the trace contains the 300 ms in which nothing could be recorded, beside the time before them. */
 static void expect_short_ranges(const char *name, size_t names, int64_t recorded_ns)
 {
     struct sonde_trace    *trace = recorded_open(name);
