@@ -15,6 +15,7 @@
 #include "snd_config.h"
 #include "sonde/export.h"
 #include "sonde/pack.h"
+#include "turns.h"
 
 static const uint32_t crews[] = { 2, 3, 16 };
 
@@ -160,19 +161,13 @@ static const char *const all_cases[] = {
 #undef CASE
 };
 
-/* Sanitizers are slow: there, a part of them. */
-static bool is_left_out(size_t number)
-{
-    return getenv("SONDE_TEST_SLOW") && number % 4 != 0;
-}
-
 static void every_case_is_the_same(void **state)
 {
     uint32_t divided = 0;
 
     (void)state;
     for (size_t i = 0; i < SND_COUNT_OF(all_cases); i++) {
-        if (is_left_out(i) || strcmp(all_cases[i], "gpu_large") == 0)
+        if (turns_leave_out(i, 2) || strcmp(all_cases[i], "gpu_large") == 0)
             continue;
         remove_trace();
         assert_true(make_case(all_cases[i], scratch_path("t"), USUAL_N));
@@ -306,7 +301,7 @@ static void drawn_traces_are_the_same(void **state)
     (void)state;
     for (uint64_t number = 1; number <= 24; number++) {
         char what[32];
-        if (is_left_out(number))
+        if (turns_leave_out(number, 2))
             continue;
         snprintf(what, sizeof what, "drawn %u", (unsigned)number);
         remove_trace();
@@ -320,7 +315,7 @@ static void drawn_traces_are_the_same(void **state)
         divided += compare(what, scratch_path("t"));
     }
     assert_true(divided > 20);
-    assert_true(packed > 20 || getenv("SONDE_TEST_SLOW") || !SND_HAVE_ZSTD);
+    assert_true(packed > 20 || turns_are_slow() || !SND_HAVE_ZSTD);
 }
 
 /* ------------------------------------------------------ what cannot be added up */

@@ -25,6 +25,7 @@
 #include "sonde/graph.h"
 #include "sonde/layers.h"
 #include "sonde/tensorlines.h"
+#include "turns.h"
 
 static const char *write_trace(void)
 {
@@ -610,7 +611,7 @@ static void fail_export(const char *path, const char *format, use_fn *use, long 
         reached = fail_one(&e, use, nth, whole);
     if (stride > 1) {
         note_places(&e, use);
-        for (size_t i = 0; i < places.fresh_count; i += getenv("SONDE_TEST_SLOW") ? 7 : 1)
+        for (size_t i = 0; i < places.fresh_count; i += turns_one_of())
             fail_one(&e, use, places.fresh[i], whole);
     }
     assert_int_equal(use(&e), SONDE_OK);
@@ -621,7 +622,7 @@ static void fail_export(const char *path, const char *format, use_fn *use, long 
 /* Of how many allocations one fails, so that a use of a trace is tried some hundred times at most; under sanitizers fewer. */
 static long find_stride(const char *path, const char *format, use_fn *use)
 {
-    const long      most = getenv("SONDE_TEST_SLOW") ? 15 : 100, many = LONG_MAX / 2;
+    const long      most = 100 / turns_one_of(), many = LONG_MAX / 2;
     struct exported e = { .trace = scratch_open(path), .format = format };
 
     allocations_left = many;
@@ -634,7 +635,7 @@ static long find_stride(const char *path, const char *format, use_fn *use)
 
 static void exports_survive(void **state)
 {
-    const long                        usual = getenv("SONDE_TEST_SLOW") ? 7 : 1;
+    const long                        usual = turns_one_of();
     const struct sonde_exporter_info *info;
     char                              paths[3][256];
 
@@ -645,7 +646,8 @@ static void exports_survive(void **state)
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         const char *path = paths[i];
         for (size_t n = 0; (info = sonde_exporter_info(n)) != NULL; n++) {
-            long stride = strcmp(info->name, "html") == 0 ? 37 : usual; /* it makes thousands */
+            long stride = strcmp(info->name, "html") == 0 ? 37 * usual
+                                                          : usual; /* it makes thousands */
             if (sonde_exporter_is_folder(info->name))
                 fail_export(path, info->name, export_folder, usual);
             else if (!info->missing)
@@ -762,6 +764,8 @@ static void views_of_all_kinds_survive(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char path[256];
+        if (turns_leave_out(i, 4))
+            continue;
         snprintf(path, sizeof path, "%s", scratch_path(cases[i]));
         assert_true(make_case(cases[i], path, USUAL_N));
         for (size_t n = 0; (info = sonde_view_info(n)) != NULL; n++)

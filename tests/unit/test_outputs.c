@@ -20,6 +20,7 @@
 #include "sonde/export.h"
 #include "sonde/memory.h"
 #include "sonde/tables.h"
+#include "turns.h"
 
 #if SND_HAVE_ZLIB
 #include <zlib.h>
@@ -73,12 +74,6 @@ struct outputs {
     struct output list[OUTPUTS_MAX];
     uint32_t      count, trace_count;
 };
-
-/* Sanitizers and emulation are slow: there, a part of the traces. */
-static bool is_left_out(uint32_t number)
-{
-    return getenv("SONDE_TEST_SLOW") && number % 8 != 0;
-}
 
 static struct outputs found; /* now */
 
@@ -610,7 +605,7 @@ static void try_trace(const char *name, uint32_t n, struct sonde_trace **before)
     char                          file[NAME_MAX_BYTES];
 
     assert_true(found.trace_count < TRACES_MAX);
-    if (is_left_out(found.trace_count)) {
+    if (turns_leave_out(found.trace_count, 1)) {
         found.trace_count++;
         return;
     }
@@ -633,7 +628,7 @@ static void try_trace(const char *name, uint32_t n, struct sonde_trace **before)
     try_packed(scratch_path(file));
     try_events(trace);
     try_averages(trace);
-    if (!getenv("SONDE_TEST_SLOW")) /* where the one before it is another */
+    if (!turns_are_slow()) /* where the one before it is another */
         try_diff(trace, *before ? *before : trace);
     found.trace_count++;
     sonde_trace_close(*before);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "numbered.h"
+#include "turns.h"
 
 /* --------------------------------------------------- failing system calls
  *
@@ -128,17 +129,12 @@ static long resident_kib(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-static bool is_instrumented(void)
-{
-    return getenv("SONDE_TEST_SLOW") != NULL; /* valgrind, sanitizers, emulation */
-}
-
 /* Started and stopped under the feet of threads that never stop marking. */
 static void test_start_and_stop_under_load(void **state)
 {
     (void)state;
     enum { THREADS = 3 };
-    int                  cycles = is_instrumented() ? 50 : 2000;
+    int                  cycles = turns_are_slow() ? 400 / (int)turns_one_of() : 2000;
     pthread_t            threads[THREADS];
     long                 maps = 0, memory = 0;
     struct sonde_options options = recorded_options("load.sonde");
@@ -169,7 +165,7 @@ static void test_start_and_stop_under_load(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_true(maps_grown < 16);
-    if (!is_instrumented())
+    if (!turns_are_slow())
         assert_true(memory_grown < 1024);
 }
 
@@ -268,7 +264,7 @@ static void test_signal_handlers_record(void **state)
     (void)state;
     struct sonde_options options = recorded_options("signals.sonde");
     /* Where the handler itself takes longer than the pause, the program would never go on. */
-    suseconds_t      pause_us = is_instrumented() ? 5000 : 50;
+    suseconds_t      pause_us = turns_are_slow() ? 5000 : 50;
     struct itimerval often = { { 0, pause_us }, { 0, pause_us } }, never = { { 0, 0 }, { 0, 0 } };
     uint64_t         marked = 0;
 

@@ -6,13 +6,14 @@
 #include "read/said/trace_metadata.h"
 #include "recorded.h"
 #include "sonde/probe.h"
+#include "turns.h"
 
 enum { PAGES = 300 };
 
 /* A sanitizer touches memory of its own with each page, and an emulator reads clocks slowly. */
 static uint64_t most(uint64_t amount)
 {
-    return getenv("SONDE_TEST_SLOW") ? 8 * amount : amount;
+    return turns_are_slow() ? 8 * amount : amount;
 }
 
 /* Eight are taken of those that sonde knows, in their order. */

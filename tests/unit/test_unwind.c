@@ -19,6 +19,7 @@
 
 #include "readable.h"
 #include "pystack/unwind/unwind.h"
+#include "turns.h"
 
 static struct snd_unwind   unwind;
 static struct snd_py_stack ours;
@@ -153,7 +154,7 @@ static void test_out_of_a_handler(void **state)
 static void test_at_any_instruction(void **state)
 {
     /* Where a handler takes longer than that, nothing else would ever run. */
-    long                    apart = getenv("SONDE_TEST_SLOW") ? 20000000 : 100000;
+    long                    apart = turns_are_slow() ? 20000000 : 100000;
     const struct itimerspec often = { { 0, apart }, { 0, apart } };
     struct sigevent         event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
     struct timespec         now, end;
@@ -243,7 +244,7 @@ static void test_what_is_no_stack(void **state)
     skip_unless_readable();
     raise(SIGUSR1); /* a context to begin with */
     assert_int_equal(munmap(block + size, 4096), 0);
-    for (int round = 0; round < (getenv("SONDE_TEST_SLOW") ? 1000 : 20000); round++) {
+    for (int round = 0; round < 20000 / (int)turns_one_of(); round++) {
         if (round % 100 == 0)
             for (size_t i = 0; i < size; i += 8) {
                 uint64_t word = any_word(&seed, (uint64_t)(uintptr_t)block, size);

@@ -16,6 +16,7 @@
 #include "full_disk.h"
 #include "scratch.h"
 #include "sonde/export.h"
+#include "turns.h"
 
 static const struct {
     const char *name;
@@ -68,12 +69,18 @@ static void grow_files(const char *path)
     assert_int_equal(system(command), 0);
 }
 
-static void make_trace(const char *name, uint32_t n)
+/* A file, or a folder of processes. */
+static void remove_trace(void)
 {
     char command[300];
 
     snprintf(command, sizeof command, "rm -rf '%s'", scratch_path("t"));
     assert_int_equal(system(command), 0);
+}
+
+static void make_trace(const char *name, uint32_t n)
+{
+    remove_trace();
     assert_true(make_case(name, scratch_path("t"), n == 0 ? USUAL_N : n));
     grow_files(scratch_path("t"));
 }
@@ -127,12 +134,6 @@ static void compare_folders(void)
     assert_int_equal(system(command), 0);
 }
 
-/* Sanitizers are slow: there, a part of them. */
-static bool is_left_out(uint32_t number)
-{
-    return getenv("SONDE_TEST_SLOW") && number % 4 != 0;
-}
-
 static void files_are_the_same(void **state)
 {
     uint32_t number = 0;
@@ -142,7 +143,7 @@ static void files_are_the_same(void **state)
         skip();
     for (size_t i = 0; i < SND_COUNT_OF(given); i++)
         for (uint32_t n = given[i].from; n <= given[i].to; n++) {
-            if (is_left_out(number++))
+            if (turns_leave_out(number++, 2))
                 continue;
             make_trace(given[i].name, n);
             for (size_t k = 0; k < SND_COUNT_OF(formats); k++)
@@ -160,6 +161,7 @@ static void ranges_that_end_early_are_the_same(void **state)
     (void)state;
     if (CPU_COUNT(&all) < 2)
         skip();
+    remove_trace();
     struct synth *s = synth_new(scratch_path("t"), NULL);
     uint32_t      t = synth_thread(s, "main", 0);
     synth_begin(s, t, 10, synth_string(s, "A"), 0);
@@ -184,6 +186,7 @@ static void a_full_disk_ends_it(void **state)
     (void)state;
     if (CPU_COUNT(&all) < 2)
         skip();
+    remove_trace();
     struct synth *s = synth_new(scratch_path("t"), NULL);
     uint32_t      t = synth_thread(s, "main", 0), name = synth_string(s, "range");
     for (uint32_t i = 0; i < 100000; i++) {
