@@ -117,9 +117,9 @@ def instructions_of_ways(command, ways):
         return dict(zip(ways, pool.map(lambda environment: instructions(command, environment), ways.values())))
 
 
-def environment_of_run(sonde, folder):
-    """What `sonde run --heap=sampled` gives a program, with a trace that each run writes anew."""
-    text = subprocess.run([sonde, "run", "-q", "--heap=sampled", "-o", folder / "e.sonde", "--", "env"], check=True,
+def environment_of_run(sonde, folder, heap="--heap=sampled"):
+    """What `sonde run --heap=..` gives a program, with a trace that each run writes anew."""
+    text = subprocess.run([sonde, "run", "-q", heap, "-o", folder / "e.sonde", "--", "env"], check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
     given = dict(line.split("=", 1) for line in text.splitlines() if line.startswith(("SONDE_", "LD_PRELOAD=")))
     traces = folder / "traces"
@@ -162,10 +162,26 @@ def measure_sampled(sonde, folder, name, title, command, extra, rounds):
     return [adds("cpu", "processor time", least_of_ways(command, ways, rounds), SAMPLED, why=why), *repeated]
 
 
+def share_of_python(sonde, folder, command, extra):
+    """Of the instructions of a counted allocation, those that read the frames of Python and their lines: what heaptrack does not do."""
+    out = folder / "callgrind.out"
+    subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *command], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, env={**os.environ, **extra, **environment_of_run(sonde, folder, "--heap")})
+    text = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--auto=no", out], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def of(function):
+        return max(int(count.replace(",", "")) for count in re.findall(rf"^ *([\d,]+) .*:{function} ", text, re.M))
+    return (of("snd_heap_python_read") + of("snd_heap_python_places")) / of("snd_heap_taken_full")
+
+
 def measure_full(sonde, folder, name, title, command, extra, rounds):
     ways = {"alone": command, "full": [sonde, "run", "-q", "--heap", "-o", folder / "f.sonde", "--", *command]}
     if shutil.which("heaptrack"):
         ways["heaptrack"] = ["heaptrack", "-o", folder / "ht", *command]
+    why = ""
+    if name == "python" and shutil.which("valgrind"):
+        why = (f"of the instructions of an allocation, {100 * share_of_python(sonde, folder, command, extra):.0f} % read the frames of Python and "
+               "their lines (callgrind), which heaptrack does not show.")
     best = {way: [float("inf"), float("inf")] for way in ways}
     for _ in range(rounds):
         for way, line in ways.items():
@@ -175,7 +191,7 @@ def measure_full(sonde, folder, name, title, command, extra, rounds):
         both = f"alone {1e3 * best['alone'][kind]:.0f} ms; " + ", ".join(f"{way} +{added[way]:.0f} ms" for way in list(ways)[1:])
         if "heaptrack" in added:
             yield figure(f"heap_full_{name}_{kind}", f"{title}: --heap over heaptrack, added {what}",
-                         added["full"] / added["heaptrack"], "x", budget, both=both)
+                         added["full"] / added["heaptrack"], "x", budget, why=why, both=both)
         else:
             yield figure(f"heap_full_{name}_{kind}", f"{title}: --heap over alone, {what}",
                          best["full"][kind] / best["alone"][kind], "x", both=both)
