@@ -115,4 +115,5 @@ def test_shares_are_those_of_the_program_and_of_perf(tmp_path, build, name):
     for part in parts:
         assert abs(ours[part] - known[part]) < POINTS, (part, ours, known)
         away = theirs[part] - known_there[part]
-        assert abs(ours[part] - known[part] - away) < POINTS, (part, ours, known, theirs, known_there)
+        # Beside other work perf is further off than that itself: nothing can be beside it then.
+        assert abs(away) > POINTS or abs(ours[part] - known[part] - away) < POINTS, (part, ours, known, theirs, known_there)
