@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from packaging.specifiers import SpecifierSet
@@ -507,6 +508,21 @@ def test_lint_runs_beside_e2e(capsys, monkeypatch):
     assert stopped.value.code == 0 and os.nice(0) == own
     words = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
     assert words == [["==", "e2e:"], ["e2e:", "2"], ["==", "lint:"], ["lint:", "3"], ["5", "passed,"]]
+
+
+def test_a_stage_whose_time_is_over_is_left_out(capsys, monkeypatch):
+    tool = load_tool("test")
+
+    def run_first():
+        monkeypatch.setattr(tool, "UNTIL", time.time() - 1)
+        return tool.Tally(passed=2)
+
+    monkeypatch.setattr(tool, "STAGES", {"first": (run_first, "one"), "second": (lambda: tool.Tally(failed=1), "two")})
+    with pytest.raises(SystemExit) as stopped:
+        tool.main(["first", "second"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "== second: left out: the time that TEST_UNTIL gives is over", "2 passed, 0 failed, 1 skipped"]
 
 
 def test_temporary_files_are_in_memory_where_there_is_room(monkeypatch, tmp_path):
