@@ -129,8 +129,8 @@ def bench(folder, rounds):
     scale = MANY / listed["rows"]
     least = 1000 * scale * min(reading_pass(f"{folder}/many/sonde.sonde", f"{folder}/limit") for _ in range(5))
     yield figure("torch_events", f"events() of {MANY:,} operators, their usual columns",
-                 listed["usual_ms"] * scale, "ms", 50, limit=least, both=f"all columns: {listed['all_ms'] * scale:.1f} ms",
-                 why=f"one reading pass of the trace, by a program in C that does nothing else, takes {least:.0f} ms.")
+                 listed["usual_ms"] * scale, "ms", 50, both=f"all columns: {listed['all_ms'] * scale:.1f} ms",
+                 why=f"one reading pass of the trace in the order of time, by a program in C that does nothing else, takes {least:.0f} ms.")
 
 
 def main():
