@@ -110,10 +110,12 @@ def test_shares_are_those_of_the_program_and_of_perf(tmp_path, build, name):
     parts = CASES[name]
     trace, known = run(tmp_path, build(name), names=parts)
     ours = own_share(chains(trace), parts)
-    data, said = perf_record(tmp_path, build(name))
-    theirs, known_there = own_share(counts_of_perf(data, name), parts), truth(said, parts)
+    for _ in range(3):  # beside other work perf is at times further off than that itself
+        data, said = perf_record(tmp_path, build(name))
+        theirs, known_there = own_share(counts_of_perf(data, name), parts), truth(said, parts)
+        away = {part: theirs[part] - known_there[part] for part in parts}
+        if max(map(abs, away.values())) < POINTS:
+            break
     for part in parts:
         assert abs(ours[part] - known[part]) < POINTS, (part, ours, known)
-        away = theirs[part] - known_there[part]
-        # Beside other work perf is further off than that itself: nothing can be beside it then.
-        assert abs(away) > POINTS or abs(ours[part] - known[part] - away) < POINTS, (part, ours, known, theirs, known_there)
+        assert abs(ours[part] - known[part] - away[part]) < POINTS, (part, ours, known, theirs, known_there)
