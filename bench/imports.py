@@ -128,7 +128,8 @@ def main():
             shutil.copyfileobj(file, unpacked, 1 << 20)
         plain = min(cost([SONDE, "report", f"{folder}/t.json"])[0] for _ in rounds)
         results.append(say(figure("import_gzip", "sonde report FILE.json.gz over gzip -dc of it, CPU time", ours / theirs, "x", 1,
-                                  why=f"of {1000 * ours:.0f} ms, its JSON without gzip takes {1000 * plain:.0f} ms.", both=f"{1000 * ours:.0f} ms and {1000 * theirs:.0f} ms")))
+                                  why=f"of {1000 * ours:.0f} ms, its JSON without gzip takes {1000 * plain:.0f} ms.",
+                                  both=f"{1000 * ours:.0f} ms and {1000 * theirs:.0f} ms")))
         results.append(say(figure("import_memory", "the most memory of sonde report FILE.json.gz", max(o[1] for o, _ in rounds), "MiB", 24)))
         count = 100_000 if quick else 2_000_000
         make_kernels(f"{folder}/kernels.json.gz", count)

@@ -164,7 +164,7 @@ static void stated_error_holds(void **unused)
     for (size_t i = 0; i < SND_COUNT_OF(jobs); i++) {
         uint32_t rounds = jobs[i].job.collectives < 100 ? 20 / turns_one_of() : 1, least = HOSTS;
         double   typical = 0;
-        if (turns_are_slow() && jobs[i].job.collectives > 1000 && i % 4 != 0)
+        if (turns_are_fewer() && jobs[i].job.collectives > 1000 && i % 4 != 0)
             continue;
         for (uint64_t seed = 1; seed <= rounds; seed++) {
             double   one;
@@ -236,7 +236,7 @@ static void ranks_are_measured_over_all_collectives(void **unused)
     static const int64_t counts[] = { 1, 10, 4095, 4096, 4097, 40000, 600000 };
 
     (void)unused;
-    for (size_t k = 0; k < SND_COUNT_OF(counts) - turns_are_slow(); k++) {
+    for (size_t k = 0; k < SND_COUNT_OF(counts) - turns_are_fewer(); k++) {
         struct snd_clocks found;
         double            count = (double)counts[k];
         assert_true(snd_clocks_init(&found, 2));

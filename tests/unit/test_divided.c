@@ -315,7 +315,7 @@ static void drawn_traces_are_the_same(void **state)
         divided += compare(what, scratch_path("t"));
     }
     assert_true(divided > 20);
-    assert_true(packed > 20 || turns_are_slow() || !SND_HAVE_ZSTD);
+    assert_true(packed > 20 || turns_are_fewer() || !SND_HAVE_ZSTD);
 }
 
 /* ------------------------------------------------------ what cannot be added up */

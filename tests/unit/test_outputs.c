@@ -628,7 +628,7 @@ static void try_trace(const char *name, uint32_t n, struct sonde_trace **before)
     try_packed(scratch_path(file));
     try_events(trace);
     try_averages(trace);
-    if (!turns_are_slow()) /* where the one before it is another */
+    if (!turns_are_fewer()) /* where the one before it is another */
         try_diff(trace, *before ? *before : trace);
     found.trace_count++;
     sonde_trace_close(*before);

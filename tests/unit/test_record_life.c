@@ -134,7 +134,7 @@ static void test_start_and_stop_under_load(void **state)
 {
     (void)state;
     enum { THREADS = 3 };
-    int                  cycles = turns_are_slow() ? 400 / (int)turns_one_of() : 2000;
+    int                  cycles = turns_are_fewer() ? 400 / (int)turns_one_of() : 2000;
     pthread_t            threads[THREADS];
     long                 maps = 0, memory = 0;
     struct sonde_options options = recorded_options("load.sonde");

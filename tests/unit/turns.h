@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unit/turns.h - of what a test does many times over, how much where the program is instrumented or emulated.
+ * unit/turns.h - how much a test does of what it does many times over, in builds other than the gate's.
  *
- * tools/test says so by SONDE_TEST_SLOW: 8 in other builds, 16 where each turn takes long; a test then makes about one turn of so
- * many. Those left out are made by the gate. It is a multiple of 8: of some outputs the gate compares one in 8 as well.
+ * tools/test says it by SONDE_TEST_TURNS: a test makes one turn of so many; the gate makes all. It is a multiple of 8, since some
+ * outputs are compared of one trace in 8 alone. SONDE_TEST_SLOW is another thing: the program is instrumented or emulated, so that
+ * limits of time and memory do not hold.
  */
 #ifndef UNIT_TURNS_H
 #define UNIT_TURNS_H
@@ -15,18 +16,23 @@
 /* One of how many turns is made; 1: all. */
 static inline unsigned turns_one_of(void)
 {
-    const char *said = getenv("SONDE_TEST_SLOW");
+    const char *said = getenv("SONDE_TEST_TURNS");
     long        number = said ? strtol(said, NULL, 10) : 1;
 
     return number < 1 ? 1 : (unsigned)number;
 }
 
-static inline bool turns_are_slow(void)
+static inline bool turns_are_fewer(void)
 {
     return turns_one_of() > 1;
 }
 
-/* Of turns that `weight` times as many are made of. */
+static inline bool turns_are_slow(void)
+{
+    return getenv("SONDE_TEST_SLOW") != NULL;
+}
+
+/* Whether this turn is left out; with a `weight` of 2 twice as many are made. */
 static inline bool turns_leave_out(size_t number, unsigned weight)
 {
     unsigned one_of = turns_one_of() / weight;
