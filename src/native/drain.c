@@ -431,7 +431,7 @@ void snd_drain_round(struct snd_drain *d, bool all)
     snd_perf_drain(d->perf, all ? UINT64_MAX : d->now.ns, take, d);
     if (all)
         settle(d);
-    else if (snd_rate_judge(&d->perf->rate))
+    else if (snd_rate_judge(&d->perf->rate, d->perf->is_late))
         change_rate(d);
     count(d, SND_NATIVE_CPU_NS, snd_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own);
 }

@@ -13,6 +13,7 @@
 #include "base/count_of.h"
 #include "base/system/clock_ns.h"
 #include "base/system/proc_files.h"
+#include "base/system/prompt_thread.h"
 #include "base/system/recorder_library.h"
 #include "format/metadata.h"
 #include "native/drain.h"
@@ -208,6 +209,9 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
         status = snd_perf_open(&perf, w->pid, &wanted, err);
     if (status != SONDE_OK)
         return status;
+    /* The kernel's rings have two seconds of samples at most: of a thousand threads it may not be the last one to run. */
+    snd_thread_prompt();
+    int nice = snd_thread_prefer();
     options.path = w->path;
     options.subject_pid = (uint32_t)w->pid;
     options.subject_program = w->program;
@@ -224,6 +228,7 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
         if (w->ready)
             w->ready(w->user);
         sample(&drain, w);
+        snd_thread_unprefer(nice);
         if (w->lives)
             *w->lives = has_living(&drain);
         snd_drain_resolve(&drain);

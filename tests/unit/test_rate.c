@@ -16,7 +16,7 @@ static struct snd_rate become_fine(void)
     struct snd_rate rate = snd_rate_begin(MS);
 
     snd_rate_rest(&rate, 4 * MS);
-    assert_true(snd_rate_judge(&rate));
+    assert_true(snd_rate_judge(&rate, false));
     assert_true(rate.is_fine);
     assert_int_equal(rate.turn, 1);
     return rate;
@@ -38,7 +38,7 @@ static void a_program_without_short_lived_threads_keeps_its_rate(void **state)
     for (int i = 0; i < 100; i++) {
         use(&rate, 99);
         snd_rate_rest(&rate, 1 * MS);
-        assert_false(snd_rate_judge(&rate));
+        assert_false(snd_rate_judge(&rate, false));
     }
     assert_int_equal(rate.turn, 0);
 }
@@ -49,9 +49,9 @@ static void a_few_ends_are_no_reason(void **state)
 
     (void)state;
     snd_rate_rest(&rate, 4 * MS - 1);
-    assert_false(snd_rate_judge(&rate));
+    assert_false(snd_rate_judge(&rate, false));
     snd_rate_rest(&rate, 1);
-    assert_true(snd_rate_judge(&rate));
+    assert_true(snd_rate_judge(&rate, false));
 }
 
 static void a_twentieth_is_one(void **state)
@@ -61,11 +61,11 @@ static void a_twentieth_is_one(void **state)
     (void)state;
     use(&rate, 19 * 5);
     snd_rate_rest(&rate, 5 * MS - 1);
-    assert_true(snd_rate_judge(&rate)); /* rounded down */
+    assert_true(snd_rate_judge(&rate, false)); /* rounded down */
     rate = snd_rate_begin(MS);
     use(&rate, 19 * 5 + 20);
     snd_rate_rest(&rate, 5 * MS);
-    assert_false(snd_rate_judge(&rate));
+    assert_false(snd_rate_judge(&rate, false));
 }
 
 static void what_was_long_ago_does_not_count(void **state)
@@ -74,9 +74,9 @@ static void what_was_long_ago_does_not_count(void **state)
 
     (void)state;
     use(&rate, 1000);
-    assert_false(snd_rate_judge(&rate));
+    assert_false(snd_rate_judge(&rate, false));
     snd_rate_rest(&rate, 4 * MS);
-    assert_true(snd_rate_judge(&rate));
+    assert_true(snd_rate_judge(&rate, false));
 }
 
 static void it_becomes_coarse_again(void **state)
@@ -88,16 +88,35 @@ static void it_becomes_coarse_again(void **state)
     for (uint32_t i = 0; i < 30 * SND_RATE_FINER; i++)
         snd_rate_sample(&rate, &young, FINE, true);
     use(&rate, 970);
-    assert_false(snd_rate_judge(&rate)); /* short-lived ones have a 33rd of a second */
+    assert_false(snd_rate_judge(&rate, false)); /* short-lived ones have a 33rd of a second */
     assert_true(rate.is_fine);
     use(&rate, 999);
-    assert_false(snd_rate_judge(&rate)); /* too early to tell */
+    assert_false(snd_rate_judge(&rate, false)); /* too early to tell */
     use(&rate, 1);
-    assert_true(snd_rate_judge(&rate));
+    assert_true(snd_rate_judge(&rate, false));
     assert_false(rate.is_fine);
     snd_rate_rest(&rate, 4 * MS);
-    assert_true(snd_rate_judge(&rate));
+    assert_true(snd_rate_judge(&rate, false));
     assert_int_equal(rate.turn, 2);
+}
+
+static void rings_that_are_nearly_full_make_it_coarse(void **state)
+{
+    struct snd_rate rate = become_fine();
+
+    (void)state;
+    assert_true(snd_rate_judge(&rate, true));
+    assert_false(rate.is_fine);
+    assert_false(snd_rate_judge(&rate, true));
+    for (int second = 0; second < 10; second++) { /* of used time, in which they are not */
+        snd_rate_rest(&rate, 4 * MS);
+        assert_false(snd_rate_judge(&rate, false));
+        use(&rate, 1000);
+        assert_false(snd_rate_judge(&rate, false));
+    }
+    snd_rate_rest(&rate, 4 * MS);
+    assert_true(snd_rate_judge(&rate, false));
+    assert_true(rate.is_fine);
 }
 
 static void a_young_thread_keeps_its_samples(void **state)
@@ -150,10 +169,10 @@ static void a_thread_with_fine_samples_needs_no_others(void **state)
     assert_int_equal(snd_rate_sample(&rate, &both, MS, false), 0);
     assert_int_equal(both.sampled_ns, FINE);
     use(&rate, 2000);
-    assert_true(snd_rate_judge(&rate)); /* coarse: it has the others alone */
+    assert_true(snd_rate_judge(&rate, false)); /* coarse: it has the others alone */
     assert_int_equal(snd_rate_sample(&rate, &both, MS, false), MS);
     snd_rate_rest(&rate, 4 * MS);
-    assert_true(snd_rate_judge(&rate)); /* fine again, for those that begin now */
+    assert_true(snd_rate_judge(&rate, false)); /* fine again, for those that begin now */
     assert_int_equal(snd_rate_sample(&rate, &both, MS, false), MS);
 }
 
@@ -169,7 +188,7 @@ static void a_period_has_a_least_length(void **state)
         struct snd_rate rate = snd_rate_begin(cases[i].period);
         assert_int_equal(rate.fine_ns, cases[i].fine);
         snd_rate_rest(&rate, 100 * MS);
-        assert_int_equal(snd_rate_judge(&rate), cases[i].fine != cases[i].period);
+        assert_int_equal(snd_rate_judge(&rate, false), cases[i].fine != cases[i].period);
     }
 }
 
@@ -181,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_twentieth_is_one),
         cmocka_unit_test(what_was_long_ago_does_not_count),
         cmocka_unit_test(it_becomes_coarse_again),
+        cmocka_unit_test(rings_that_are_nearly_full_make_it_coarse),
         cmocka_unit_test(a_young_thread_keeps_its_samples),
         cmocka_unit_test(short_lived_threads_have_their_time),
         cmocka_unit_test(a_thread_with_fine_samples_needs_no_others),

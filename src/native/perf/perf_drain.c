@@ -69,8 +69,10 @@ static void look(const struct snd_perf *p, struct snd_perf_ring *ring)
 
 void snd_perf_drain(struct snd_perf *p, uint64_t until_ns, snd_perf_take *take, void *user)
 {
+    p->is_late = false;
     for (uint32_t i = 0; i < p->ring_count; i++) {
         p->rings[i].head = now_head(&p->rings[i]);
+        p->is_late |= p->rings[i].head - p->rings[i].tail > p->ring_bytes / 2;
         look(p, &p->rings[i]);
     }
     for (;;) {

@@ -43,7 +43,8 @@ struct snd_perf {
     int                  *events; /* owned: further events, whose records go to the rings */
     uint32_t              event_count, event_capacity;
     size_t                ring_bytes;
-    struct snd_rate       rate; /* of the clock */
+    bool                  is_late; /* when it was last emptied, a ring was more than half full */
+    struct snd_rate       rate;    /* of the clock */
     struct snd_map fine; /* the ids of its events for threads that begin while that is fine */
     int           *fine_events; /* owned: those that are open */
     uint32_t       fine_count, fine_capacity;

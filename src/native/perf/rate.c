@@ -6,6 +6,7 @@
 #define SOME_NS 4000000u /* of short-lived threads: more than those that a few programs end with */
 #define MUCH 20u         /* parts of the time: short-lived threads have one of them, at least */
 #define LITTLE 40u
+#define CALM 10u /* windows, after rings were nearly full */
 
 struct snd_rate snd_rate_begin(uint64_t period_ns)
 {
@@ -43,12 +44,17 @@ void snd_rate_rest(struct snd_rate *rate, uint64_t ns)
     rate->short_ns += ns;
 }
 
-bool snd_rate_judge(struct snd_rate *rate)
+bool snd_rate_judge(struct snd_rate *rate, bool is_late)
 {
     bool is_over = rate->used_ns >= WINDOW_NS;
-    bool changes = rate->is_fine
-                       ? is_over && rate->short_ns < rate->used_ns / LITTLE
-                       : rate->short_ns >= SOME_NS && rate->short_ns >= rate->used_ns / MUCH;
+
+    if (is_late)
+        rate->windows = CALM;
+    else if (is_over && rate->windows > 0)
+        rate->windows--;
+    bool changes = rate->is_fine ? is_late || (is_over && rate->short_ns < rate->used_ns / LITTLE)
+                                 : rate->windows == 0 && rate->short_ns >= SOME_NS &&
+                                       rate->short_ns >= rate->used_ns / MUCH;
 
     if (is_over || changes)
         rate->used_ns = rate->short_ns = 0;

@@ -7,7 +7,7 @@
  * one at random. So a program that is seen to spend much of its time in such threads has those that begin from then on
  * sampled SND_RATE_FINER times as often. A young thread keeps all of these samples, each with the time that it stands
  * for; of one that has grown older, one for each period that was asked for is kept. A program without short-lived threads
- * is never sampled more often than that.
+ * is never sampled more often than that, nor is one whose samples come faster than they are taken out of the rings.
  *
  * Layer: native. Threads: one.
  */
@@ -24,7 +24,8 @@ struct snd_rate {
     uint64_t whole_ns; /* the period that was asked for; 0: the clock does not sample */
     uint64_t fine_ns;  /* of threads that begin while it is fine */
     bool     is_fine;
-    uint32_t turn; /* how often it became so */
+    uint32_t turn;    /* how often it became so */
+    uint32_t windows; /* of used time, for which it may not become so */
     /* Since it was last judged: used in all; by threads that are young, and more than is in whole periods. */
     uint64_t used_ns, short_ns;
 };
@@ -48,7 +49,7 @@ uint64_t snd_rate_sample(struct snd_rate *rate, struct snd_rate_thread *thread, 
 /* A thread has ended with that much of its time in no sample. */
 void snd_rate_rest(struct snd_rate *rate, uint64_t ns);
 
-/* Looks at what was used since the last time; true: is_fine has changed. */
-bool snd_rate_judge(struct snd_rate *rate);
+/* Looks at what was used since the last time; true: is_fine has changed. `is_late`: the rings were nearly full. */
+bool snd_rate_judge(struct snd_rate *rate, bool is_late);
 
 #endif
