@@ -455,6 +455,7 @@ def three_programs(three_programs_build):
     shutil.rmtree(three_programs_build / "once", ignore_errors=True)
     tool = load_tool("test")
     tool.ROOT = str(three_programs_build)
+    tool.wait_until_quiet = lambda: None
     return tool
 
 
@@ -469,6 +470,23 @@ def test_a_program_is_tried_again(three_programs):
     first, second, third = calls
     assert second[-2:] == ["never", "second"] and set(first) <= set(second)
     assert third[-1:] == ["never"] and third[:-1] == second[:-2]
+
+
+@pytest.mark.parametrize("taken, looks, says", [([0.02], 1, False), ([0.5, 0.04, 0.02], 3, True), ([0.5] * 1000, None, True)])
+def test_what_failed_is_tried_again_on_a_quiet_machine(capsys, monkeypatch, taken, looks, says):
+    """`taken`: of each second that was asked for. The last one is never quiet."""
+    tool, calls = load_tool("test"), iter(range(10000))
+    monkeypatch.setattr(tool, "LOOK_S", 0.02)
+
+    def stolen():  # before and after each look
+        call = next(calls)
+        return sum(taken[:(call + 1) // 2]) * tool.LOOK_S
+
+    monkeypatch.setattr(tool, "stolen", stolen)
+    tool.wait_until_quiet(limit=0.5)
+    made = next(calls) // 2
+    assert made == looks if looks else 1 < made < 20
+    assert ("for a quiet machine" in capsys.readouterr().out) == says
 
 
 @pytest.mark.parametrize("flaky, last, status", [("", "2 passed, 0 failed, 0 skipped", 0),
