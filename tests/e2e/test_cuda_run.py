@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde run --gpu and NVTX, without a GPU: a stand-in for CUPTI, and a program that injects as the driver does."""
+import collections
+import importlib
 import json
 import os
 import pathlib
@@ -285,3 +287,15 @@ def test_levels_of_standby(words, level):
     """What `sonde record --gpu=..` asks a process that stands by for."""
     from sonde.torch._standby import _Recording
     assert _Recording("t.sonde", words.split(",")).cuda == level
+
+
+def test_what_the_tests_of_gpus_read_traces_with(monkeypatch):
+    """They run only where there is a GPU: tests/gpu/works.c is to be of this tree's interfaces before that."""
+    monkeypatch.syspath_prepend(str(ROOT / "tests/gpu"))
+    gpu_tools = importlib.import_module("gpu_tools")
+    trace = ROOT / "tests/data/cuda/train.sonde"
+    works, calls, tally = gpu_tools.read(trace)
+    names = collections.Counter(work["name"] for work in works if work["kind"] in gpu_tools.KINDS.values())
+    assert names == kernels(trace) and sum(work["kind"] == gpu_tools.KINDS["kernel"] for work in works) == 75
+    asked = {work["correlation"] for work in works if work["kind"] in gpu_tools.KINDS.values()}
+    assert asked <= {call["correlation"] for call in calls} and tally["dropped"] == 0

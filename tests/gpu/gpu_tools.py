@@ -23,7 +23,7 @@ def works_tool():
     path = os.path.join(tempfile.mkdtemp(prefix="sonde-gpu-"), "works")
     command = ["cc", "-std=c17", "-D_GNU_SOURCE", "-O1", "-I", f"{ROOT}/src", "-I", f"{ROOT}/include",
                "-I", f"{BUILD}/src", "-o", path, f"{HERE}/works.c", f"{BUILD}/src/libsonde.a", "-lm"]
-    have = subprocess.run(["pkg-config", "--libs", "--silence-errors", "libzstd", "zlib", "yaml-0.1"],
+    have = subprocess.run(["pkg-config", "--libs", "--silence-errors", "libzstd", "zlib", "yaml-0.1", "libisal"],
                           capture_output=True, text=True).stdout.split()
     for libraries in (have, ["-lzstd", "-lz", "-lyaml"], ["-lz"], ["-lzstd", "-lz"], []):
         if subprocess.run(command + libraries, capture_output=True).returncode == 0:

@@ -160,7 +160,7 @@ int main(int argc, char **argv)
     calls = calloc(CALLS, sizeof *calls);
     if (argc != 2 || !calls || sonde_trace_open(argv[1], &trace, &err) != SONDE_OK ||
         sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, NULL, &err) != SONDE_OK ||
-        snd_trace_devices(trace, &devices, &err) != SONDE_OK) {
+        snd_trace_devices_by_time(trace, &devices, &err) != SONDE_OK) {
         fprintf(stderr, "works: %s\n", argc == 2 ? err.message : "usage: works TRACE");
         return 1;
     }
