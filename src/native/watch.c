@@ -19,6 +19,8 @@
 #include "native/drain.h"
 
 #define ROUND_MS 100
+#define LAST_MS 200 /* after the program has ended, if it left processes */
+#define LAST_ROUND_MS 10
 #define LOOKS_MOST 8 /* for threads that begin while others are looked at */
 
 static enum sonde_status load(struct snd_native_recorder *r, struct sonde_error *err)
@@ -158,6 +160,28 @@ static void say_what_it_is(const struct snd_native_recorder *r, const struct snd
         r->metadata(snd_meta_key(SND_META_NATIVE_OFF_CPU), perf->has_switches ? "yes" : "no");
 }
 
+/* By the kernel's list: a record of an exit may be lost, or be on its way. */
+static bool has_living(const struct snd_drain *d)
+{
+    for (uint32_t i = 0; i < d->observed.process_count; i++) {
+        const struct snd_seen_process *p = &d->observed.processes[i];
+        if (p->threads > 0 && snd_proc_parent((pid_t)p->pid) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* What a program leaves to end by itself, as multiprocessing does the process that tracks its resources, mostly has by then. */
+static void sample_last(struct snd_drain *d, const struct snd_watch *w)
+{
+    uint64_t end = snd_clock_ns(CLOCK_MONOTONIC) + LAST_MS * 1000000ull;
+
+    while (has_living(d) && snd_clock_ns(CLOCK_MONOTONIC) < end && !(w->quit && *w->quit)) {
+        (void)snd_perf_wait(d->perf, -1, LAST_ROUND_MS);
+        snd_drain_round(d, false);
+    }
+}
+
 static void sample(struct snd_drain *d, const struct snd_watch *w)
 {
     uint64_t begin = snd_clock_ns(CLOCK_MONOTONIC),
@@ -175,21 +199,12 @@ static void sample(struct snd_drain *d, const struct snd_watch *w)
         if (!w->on_exec && d->observed.living == 0)
             break;
     }
+    if (stop)
+        sample_last(d, w);
     snd_perf_disable(d->perf);
     snprintf(text, sizeof text, "%" PRIu64, snd_clock_ns(CLOCK_MONOTONIC) - begin);
     d->recorder.metadata(snd_meta_key(SND_META_NATIVE_DURATION), text);
     snd_drain_round(d, true);
-}
-
-/* By the kernel's list: a record of an exit may be lost, or be on its way. */
-static bool has_living(const struct snd_drain *d)
-{
-    for (uint32_t i = 0; i < d->observed.process_count; i++) {
-        const struct snd_seen_process *p = &d->observed.processes[i];
-        if (p->threads > 0 && snd_proc_parent((pid_t)p->pid) != 0)
-            return true;
-    }
-    return false;
 }
 
 enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)

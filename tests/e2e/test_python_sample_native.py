@@ -296,6 +296,18 @@ def test_run_and_what_shows_it(tmp_path):
     assert {"key": "python.sample.native", "value": "yes"} in told
 
 
+def test_a_pool_s_helper_that_ends_after_the_program_is_no_daemon(tmp_path):
+    """The process that tracks the resources of spawned workers ends when it finds the program gone, milliseconds later."""
+    (tmp_path / "pool.py").write_text("import multiprocessing\n\ndef work(n):\n    return sum(range(n))\n\n"
+                                      "if __name__ == '__main__':\n"
+                                      "    with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
+                                      "        print(len(pool.map(work, [100000] * 4)))\n")
+    done = subprocess.run([SONDE, "run", "--sample", "--native", "-o", "t.sonde", "--", sys.executable, "pool.py"], cwd=tmp_path,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
+    assert "recorded t.sonde" in done.stderr and "still run" not in done.stderr, done.stderr
+
+
 def test_off_by_default(tmp_path):
     run(tmp_path, """
         import time, zlib, sonde
