@@ -187,6 +187,23 @@ static inline bool deliver_leaf(const struct snd_walker *w, const struct snd_pla
     return true;
 }
 
+/* Delivers the begin of a call or a span; false: it goes the long way. */
+static inline bool deliver_begin(const struct snd_walker *w, const struct snd_place *place,
+                                 const uint64_t *words, struct run_clock *clock, uint64_t raw)
+{
+    const struct snd_visitor *v = w->visitor;
+    bool                      is_call = SND_EVENT_KIND(words[0]) == SND_EV_CALL;
+
+    if (place->process->valid_from != 0 || (is_call && !v->call) ||
+        !advance(clock, &place->process->scale, raw))
+        return false;
+    if (is_call)
+        snd_deliver_call_begin_(w, place, words, clock->ns);
+    else
+        v->begin(v->user, place->index, clock->ns, SND_SPAN_NAME(words[1]), 0);
+    return true;
+}
+
 /* Delivers a call or a span; false: it goes the long way. */
 static inline bool deliver_range(const struct snd_walker *w, const struct snd_place *place,
                                  const uint64_t *words, struct run_clock *clock, uint64_t raw,
@@ -194,13 +211,9 @@ static inline bool deliver_range(const struct snd_walker *w, const struct snd_pl
 {
     uint32_t ticks = SND_SPAN_TICKS(words[1]);
 
-    if (ticks != 0)
-        return raw + ticks < end_until && deliver_leaf(w, place, words, clock, raw, raw + ticks);
-    if (place->process->valid_from != 0 || SND_EVENT_KIND(words[0]) != SND_EV_CALL ||
-        !w->visitor->call || !advance(clock, &place->process->scale, raw))
-        return false;
-    snd_deliver_call_begin_(w, place, words, clock->ns);
-    return true;
+    return ticks == 0 ? deliver_begin(w, place, words, clock, raw)
+                      : raw + ticks < end_until &&
+                            deliver_leaf(w, place, words, clock, raw, raw + ticks);
 }
 
 size_t snd_deliver_run(struct snd_walker *w, struct snd_place *place, const uint64_t *words,
