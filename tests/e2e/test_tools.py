@@ -487,6 +487,9 @@ def test_what_failed_is_tried_again_on_a_quiet_machine(capsys, monkeypatch, take
     made = next(calls) // 2
     assert made == looks if looks else 1 < made < 20
     assert ("for a quiet machine" in capsys.readouterr().out) == says
+    monkeypatch.setattr(tool, "UNTIL", time.time())
+    tool.wait_until_quiet()
+    assert next(calls) == 2 * made + 1  # there is no time for it
 
 
 @pytest.mark.parametrize("flaky, last, status", [("", "2 passed, 0 failed, 0 skipped", 0),
