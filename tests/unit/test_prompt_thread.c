@@ -56,11 +56,29 @@ static void another_policy_stays(void **state)
     assert_int_equal(ask().runtime, before);
 }
 
+/* Before all others where the user may, and afterwards as before in any case. */
+static void preferred_for_a_while(void **state)
+{
+    int begun = getpriority(PRIO_PROCESS, 0);
+
+    (void)state;
+    int before = snd_thread_prefer();
+    assert_int_equal(before, begun);
+    int now = getpriority(PRIO_PROCESS, 0);
+    if (setpriority(PRIO_PROCESS, 0, SND_PROMPT_NICE) == 0)
+        assert_int_equal(now, SND_PROMPT_NICE);
+    else
+        assert_int_equal(now, begun);
+    snd_thread_unprefer(before);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), begun);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_made_prompt),
         cmocka_unit_test(another_policy_stays),
+        cmocka_unit_test(preferred_for_a_while),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

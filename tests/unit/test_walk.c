@@ -606,6 +606,94 @@ static void leaves_are_counted(void **state)
     sonde_trace_close(trace);
 }
 
+/* What a thread's ranges come to, whichever way they are handed over. */
+struct told {
+    struct {
+        uint32_t name; /* 0: an end */
+        int64_t  ns;
+    } list[2][400];
+    unsigned count[2], leaves;
+};
+
+static void tell(struct told *told, uint32_t t, uint32_t name, int64_t ns)
+{
+    assert_true(t < 2 && told->count[t] < 400);
+    told->list[t][told->count[t]].name = name;
+    told->list[t][told->count[t]++].ns = ns;
+}
+
+static void tell_begin(void *told, uint32_t t, int64_t ns, uint32_t name, uint32_t shapes)
+{
+    assert_int_equal(shapes, 0);
+    tell(told, t, name, ns);
+}
+
+static void tell_end(void *told, uint32_t t, int64_t ns)
+{
+    tell(told, t, 0, ns);
+}
+
+static bool tell_leaf(void *user, uint32_t t, const struct snd_leaf *leaf)
+{
+    struct told *told = user;
+
+    tell(told, t, leaf->id, leaf->start_ns);
+    tell(told, t, 0, leaf->end_ns);
+    told->leaves++;
+    return true;
+}
+
+/* Begins without a duration go with the leaves and ends beside them, and come to the same as one by one. */
+static void runs_hold_ranges_with_others_inside(void **state)
+{
+    struct synth  *s = synth_new(scratch_path("runs"), NULL);
+    const uint32_t threads[2] = { synth_thread(s, "one", 0), synth_thread(s, "two", 0) },
+                   outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+    struct told one_by_one, in_runs;
+
+    (void)state;
+    for (uint64_t i = 0; i < 50; i++)
+        for (uint64_t t = 0; t < 2; t++) {
+            uint64_t at = 1 + 100 * i +
+                          (i / 10 % 2 ? 50 * t : 3 * t); /* side by side, and across each other */
+            synth_span(s, threads[t], at, outer, 0);
+            synth_span(s, threads[t], at + 10, inner, 5);
+            synth_span(s, threads[t], at + 20, inner, 15);
+            synth_end(s, threads[t], at + 40);
+        }
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("runs"));
+    for (unsigned order = SONDE_BY_THREAD; order <= SONDE_BY_TIME; order++) {
+        struct snd_visitor plain = { .user = &one_by_one,
+                                     .begin = tell_begin,
+                                     .end = tell_end,
+                                     .other = nothing_else },
+                           runs = { .user = &in_runs,
+                                    .begin = tell_begin,
+                                    .end = tell_end,
+                                    .other = nothing_else,
+                                    .leaf = tell_leaf };
+        struct snd_walk_stats stats[2];
+        memset(&one_by_one, 0, sizeof one_by_one);
+        memset(&in_runs, 0, sizeof in_runs);
+        assert_int_equal(snd_walk(trace, order, &plain, &stats[0], NULL), SONDE_OK);
+        assert_int_equal(snd_walk(trace, order, &runs, &stats[1], NULL), SONDE_OK);
+        assert_int_equal(stats[0].events, 600);
+        assert_int_equal(stats[1].events, 600);
+        assert_int_equal(stats[0].missing_events, stats[1].missing_events);
+        assert_true(in_runs.leaves > 100);
+        for (unsigned t = 0; t < 2; t++) {
+            assert_int_equal(one_by_one.count[t], 300);
+            assert_int_equal(in_runs.count[t], 300);
+            for (unsigned i = 0; i < 300; i++) {
+                assert_int_equal(in_runs.list[t][i].name, one_by_one.list[t][i].name);
+                assert_int_equal(in_runs.list[t][i].ns, one_by_one.list[t][i].ns);
+            }
+        }
+    }
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -613,6 +701,7 @@ int main(void)
         cmocka_unit_test(calls_are_described),
         cmocka_unit_test(unknown_call),
         cmocka_unit_test(leaves_are_counted),
+        cmocka_unit_test(runs_hold_ranges_with_others_inside),
         cmocka_unit_test(time_order_holds),
         cmocka_unit_test(walks_end_early),
         cmocka_unit_test(clocks_do_not_run_backwards),

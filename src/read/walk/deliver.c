@@ -211,9 +211,9 @@ static inline bool deliver_range(const struct snd_walker *w, const struct snd_pl
 {
     uint32_t ticks = SND_SPAN_TICKS(words[1]);
 
-    return ticks == 0 ? deliver_begin(w, place, words, clock, raw)
-                      : raw + ticks < end_until &&
-                            deliver_leaf(w, place, words, clock, raw, raw + ticks);
+    return ticks == 0
+               ? deliver_begin(w, place, words, clock, raw)
+               : raw + ticks < end_until && deliver_leaf(w, place, words, clock, raw, raw + ticks);
 }
 
 size_t snd_deliver_run(struct snd_walker *w, struct snd_place *place, const uint64_t *words,
