@@ -259,6 +259,8 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
         if (is_empty && refused && status == SONDE_OK)
             status = snd_fail(err, SONDE_E_UNSUPPORTED, "process %d runs with other rights",
                               (int)w->pid);
+    } else {
+        snd_thread_unprefer(nice);
     }
     snd_perf_close(&perf);
     return status;

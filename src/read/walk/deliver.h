@@ -63,9 +63,9 @@ static inline bool snd_is_run(uint8_t kind)
     return kind == SND_EV_CALL || kind == SND_EV_END || kind == SND_EV_SPAN;
 }
 /*
- * Delivers calls, spans and ends, which most events are, from `words`, of which there are `count`: up to the first event that is none of these, begins at the raw clock `until` or later, ends at `end_until` or
- * later, that the visitor does not take in one piece, or that wants a closer look. Returns how many words they were: none
- * where place->run_limit is 0.
+ * Delivers calls, spans and ends, which most events are, from `words`, of which there are `count`: up to the first event
+ * that is none of these, begins at the raw clock `until` or later, ends at `end_until` or later, that the visitor does not
+ * take in one piece, or that wants a closer look. Returns how many words they were: none where place->run_limit is 0.
  */
 size_t snd_deliver_run(struct snd_walker *walker, struct snd_place *place, const uint64_t *words,
                        size_t count, uint64_t until, uint64_t end_until);
