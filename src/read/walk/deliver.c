@@ -192,10 +192,12 @@ static inline bool deliver_begin(const struct snd_walker *w, const struct snd_pl
                                  const uint64_t *words, struct run_clock *clock, uint64_t raw)
 {
     const struct snd_visitor *v = w->visitor;
+    const struct snd_process *p = place->process;
     bool                      is_call = SND_EVENT_KIND(words[0]) == SND_EV_CALL;
 
-    if (place->process->valid_from != 0 || (is_call && !v->call) ||
-        !advance(clock, &place->process->scale, raw))
+    if (p->valid_from != 0 ||
+        (is_call ? !v->call : SND_SPAN_NAME(words[1]) >= p->tables.file_names) ||
+        !advance(clock, &p->scale, raw))
         return false;
     if (is_call)
         snd_deliver_call_begin_(w, place, words, clock->ns);
