@@ -7,7 +7,7 @@
 #   make dist      the committed tree as an archive that builds by itself, in dist/
 #   make docs      the site of docs/, the manual pages and the interfaces, in build-docs/site; fails where a link leads nowhere
 #   make demo      profiles ResNet-18 and a training loop in PyTorch; leaves its files in demo/
-#   make test      what every change must pass: unit, golden, end to end, lint; 20 minutes on two quiet cores
+#   make test      what every change must pass: unit, golden, end to end, lint; 15 minutes on two quiet cores
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
 #   make wheel     a manylinux wheel for the Python of .venv (WHEEL_PYTHONS: for others), in dist/
 #                  WHEEL_MACHINE=aarch64: for that machine
