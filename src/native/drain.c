@@ -15,6 +15,8 @@
 #include "native/perf/rests.h"
 #include "base/system/recorder_library.h"
 
+#define FINE_FROM_MOST 64u /* living threads */
+
 /* --------------------------------------------------------------------- clocks */
 
 static struct snd_native_moment take_moment(void)
@@ -398,9 +400,23 @@ static void end_waits(struct snd_drain *d)
             end_wait(d, &d->observed.threads[i], d->now.ns);
 }
 
-/* Threads that begin from now on are sampled at another rate. They inherit it from those that live. */
+static uint32_t count_living(const struct snd_drain *d)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < d->observed.thread_count; i++)
+        count += is_living(d, i);
+    return count;
+}
+
+/*
+ * Threads that begin from now on are sampled at another rate. They inherit it from those that live: of hundreds, all of which
+ * run, the first would fill the rings before the last has its events.
+ */
 static void change_rate(struct snd_drain *d)
 {
+    if (d->perf->rate.is_fine && count_living(d) > FINE_FROM_MOST)
+        (void)snd_rate_judge(&d->perf->rate, true);
     if (!d->perf->rate.is_fine)
         snd_perf_end_fine(d->perf);
     for (uint32_t i = 0; d->perf->rate.is_fine && i < d->observed.thread_count; i++)
