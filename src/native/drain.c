@@ -15,7 +15,7 @@
 #include "native/perf/rests.h"
 #include "base/system/recorder_library.h"
 
-#define FINE_FROM_MOST 64u /* living threads */
+#define FINE_FROM_MOST 64u /* threads that live when the finer rate begins */
 
 /* --------------------------------------------------------------------- clocks */
 
